@@ -1,0 +1,122 @@
+"""What a method is. To add one, see CONTRIBUTING: one file, one line in `methods/__init__.py`, one test.
+
+Lifecycle, driven by `sidequest.runs.driver`, which alone saves, resumes, meters and shows progress::
+
+    state = method.start(pool, rng)
+    while not method.done(state):
+        plans = method.ask(state, n)                  # whole training runs that the method wants, or none
+        if plans:                                     # run or found in the trial cache, possibly several at once
+            for plan, score in …: state = method.tell(state, plan, score)
+        else:
+            state = method.round(state, learner, rng) # the method drives the learner itself
+    recipe = method.recipe(state)
+
+Rules. State is a pydantic model of plain data; a method keeps nothing on itself. `rng` is made anew for each call from (seed,
+number of the call), so nothing about randomness needs saving. A method never imports torch and never sees *report*: it is maths and
+decisions. It must not depend on the order of the candidates in the suite.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from sidequest.learning.protocol import Learner
+from sidequest.recipe import Phase, Recipe
+from sidequest.settings import Settings
+from sidequest.tasks.task import TaskCard
+
+
+class State(BaseModel):
+    """Base of method states: plain data that survives JSON exactly."""
+
+    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="constants")
+
+
+class NoSettings(Settings):
+    """For methods without settings."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What there is to choose from. `cards[name]` for every task, the primary included."""
+
+    primary: str
+    cards: dict[str, TaskCard]
+    goal: str = "primary"
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Auxiliary candidates in name order, so that no choice depends on the order in a file."""
+        return tuple(sorted(name for name in self.cards if name != self.primary))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The primary, then the candidates."""
+        return (self.primary, *self.candidates)
+
+
+class Plan(BaseModel):
+    """A whole training run that a method asks for: phases and a seed. Its score is the primary's best on *select*."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    phases: tuple[Phase, ...]
+    seed: int = 0
+    label: str = ""
+
+
+SettingsT = TypeVar("SettingsT", bound=Settings)
+StateT = TypeVar("StateT", bound=State)
+
+
+class Method(ABC, Generic[SettingsT, StateT]):
+    """A selection method with its settings; see the module's docstring for the lifecycle."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    paper: ClassVar[str] = ""
+    cost: ClassVar[str] = "0x"
+    returns: ClassVar[str] = "tasks"
+    requires: ClassVar[tuple[type, ...]] = ()
+    Settings: ClassVar[type[Settings]] = NoSettings
+    State: ClassVar[type[State]]
+
+    def __init__(self, settings: SettingsT | None = None, *, seed: int = 0) -> None:
+        self.settings: SettingsT = settings if settings is not None else self.Settings()  # type: ignore[assignment]
+        self.seed = seed
+
+    @abstractmethod
+    def start(self, pool: Pool, rng: np.random.Generator) -> StateT:
+        """The state before any work."""
+
+    def ask(self, state: StateT, n: int) -> list[Plan]:
+        """Up to `n` training runs wanted now; they may run at the same time. Empty: call `round` instead."""
+        return []
+
+    def tell(self, state: StateT, plan: Plan, score: float) -> StateT:
+        """The state after a run's score on *select* is known. Called in the order of `ask`."""
+        raise TypeError(f"{self.name} asks for no trials")
+
+    def round(self, state: StateT, learner: Learner, rng: np.random.Generator) -> StateT:
+        """The state after one small stretch of work on the learner."""
+        raise TypeError(f"{self.name} has no rounds")
+
+    @abstractmethod
+    def done(self, state: StateT) -> bool: ...
+
+    @abstractmethod
+    def recipe(self, state: StateT) -> Recipe:
+        """The decision; the driver adds cost and provenance."""
+
+    def total(self, state: StateT) -> int | None:
+        """How many rounds and trials there will be, if known, for the progress bar."""
+        return None
+
+    def journal(self, state: StateT) -> dict[str, Any]:
+        """What the last round showed, for the journal and the progress line; small and JSON-able."""
+        return {}

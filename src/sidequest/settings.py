@@ -1,0 +1,134 @@
+"""Settings of the model and of training: plain data, shared by suite files, recipes and the command line.
+
+`--set train.epochs=5 --set model.hidden=256 --set gamma=0.1` reaches, in order, `TrainSettings`, `ModelSettings` and the
+method's own settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sidequest.errors import SettingsError, nearest
+
+
+class Settings(BaseModel):
+    """Base of all settings: unknown names are refused, values never change after they are made."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants", protected_namespaces=())
+
+
+class LoraSettings(Settings):
+    """Low-rank adapters through `peft` (extra `peft`)."""
+
+    r: int = Field(8, ge=1)
+    alpha: int = Field(16, ge=1)
+    dropout: float = Field(0.0, ge=0, lt=1)
+    targets: tuple[str, ...] | None = None
+
+
+class ModelSettings(Settings):
+    """Which model learns.
+
+    kind: `hf` fine-tunes an encoder; `bilstm` and `pooled` learn over its frozen, cached states; `convnet` is for images;
+        `custom` is a user's own module, named by `factory` as `file.py:function` or `package.module:function`.
+    encoder: a directory, a hub name, or `minilm` for the encoder of the `demo` extra.
+    layers: hf: how many encoder layers to keep; bilstm: how many of the last layers' states to sum. None: all.
+    freeze: hf: how many layers (with the embeddings, if at least 1) stay as they were pretrained.
+    """
+
+    kind: Literal["auto", "hf", "bilstm", "pooled", "convnet", "custom"] = "auto"
+    encoder: str = "minilm"
+    factory: str | None = None
+    max_length: int = Field(128, ge=8)
+    layers: int | None = Field(None, ge=1)
+    freeze: int = Field(0, ge=0)
+    pooling: Literal["native", "mean"] = "native"
+    precision: Literal["fp32", "bf16"] = "fp32"
+    hidden: int | None = Field(None, ge=1)
+    depth: int | None = Field(None, ge=1)
+    dropout: float | None = Field(None, ge=0, lt=1)
+    lora: LoraSettings | None = None
+
+
+class TrainSettings(Settings):
+    """How a model is trained.
+
+    epochs: passes over the *primary's* train split in each phase of a recipe (a fraction is allowed). An auxiliary task adds
+        batches between them, it never takes any away, so every method's primary sees its data equally often.
+    patience: evaluations on *select* (one per primary epoch) without a new best before training stops; None: never stop
+        early. The best model on *select* is the result either way.
+    learning_rate: None takes the model's own default.
+    loss_scale: a factor per task name on top of a recipe's weights.
+    max_batches: an upper bound on the batches of one phase, for suites whose auxiliaries dwarf the primary.
+    """
+
+    epochs: float = Field(3.0, gt=0)
+    batch_size: int = Field(32, ge=1)
+    eval_batch_size: int = Field(128, ge=1)
+    learning_rate: float | None = Field(None, gt=0)
+    optimizer: Literal["adamw", "sgd"] = "adamw"
+    momentum: float = Field(0.9, ge=0, lt=1)
+    weight_decay: float = Field(0.01, ge=0)
+    warmup: float = Field(0.06, ge=0, le=1)
+    decay: Literal["linear", "cosine", "constant"] = "linear"
+    clip: float | None = Field(1.0, gt=0)
+    patience: int | None = Field(3, ge=1)
+    max_batches: int | None = Field(None, ge=1)
+    loss_scale: dict[str, float] = Field(default_factory=dict)
+
+
+S = TypeVar("S", bound=BaseModel)
+
+
+def parse(cls: type[S], values: Mapping[str, Any], where: str) -> S:
+    """`cls(**values)`, with pydantic's complaints turned into one clear message that lists every fault."""
+    try:
+        return cls(**values)
+    except ValidationError as error:
+        faults = []
+        for item in error.errors():
+            path = ".".join(str(part) for part in item["loc"])
+            if item["type"] == "extra_forbidden":
+                fields = [alias.alias or name for name, alias in cls.model_fields.items()]
+                hint = nearest(path.split(".")[-1], fields) if len(item["loc"]) == 1 else ""
+                faults.append(f"{where}: unknown setting {path!r}. {hint}".rstrip())
+            else:
+                faults.append(f"{where}: {path or 'value'}: {item['msg'].lower()}; found {item['input']!r}")
+        raise SettingsError("\n".join(faults)) from None
+
+
+def parse_assignments(pairs: list[str]) -> dict[str, dict[str, Any]]:
+    """`["train.epochs=3", "gamma=0.1"]` → `{"train": {"epochs": 3}, "model": {}, "method": {"gamma": 0.1}}`.
+
+    Values are read as YAML, so numbers, lists, true/false and null mean what they look like.
+    """
+    out: dict[str, dict[str, Any]] = {"train": {}, "model": {}, "method": {}}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise SettingsError(f"--set takes name=value, found {pair!r}. Example: --set train.epochs=3")
+        room, dot, name = key.partition(".")
+        if not dot:
+            room, name = "method", key
+        if room not in out:
+            raise SettingsError(f"--set {key}: unknown prefix {room!r}. {nearest(room, ['train', 'model'])}")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            value = text
+        out[room][name] = _number(value)
+    return out
+
+
+def _number(value: Any) -> Any:
+    # YAML 1.1 reads 1e-3 as a string; a user means the number.
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value

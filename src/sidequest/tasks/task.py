@@ -1,0 +1,97 @@
+"""A task: a named dataset with an objective, three splits and a metric (higher is better, always)."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from sidequest.tasks.examples import Examples
+
+
+class Objective(StrEnum):
+    """What the model is asked for."""
+
+    CLASSIFICATION = "classification"
+    REGRESSION = "regression"
+    TAGGING = "tagging"
+    CHOICE = "multiple-choice"
+
+
+class Form(StrEnum):
+    """What the model is shown."""
+
+    TEXT = "text"
+    PAIR = "pair"
+    CHOICES = "choices"
+    TOKENS = "tokens"
+    IMAGE = "image"
+
+
+SPLITS = ("train", "select", "report")
+
+
+@dataclass(frozen=True)
+class TaskCard:
+    """What a method may know about a task without looking at its rows."""
+
+    name: str
+    objective: Objective
+    form: Form
+    kind: str
+    rows: int
+    mean_words: float
+    classes: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """One dataset, read and split.
+
+    kind: the papers' task type ("inference", "paraphrase", "sentiment", …), what `heu-type` compares; free text.
+    metric: the score of the task; `metrics` are all scores that a report shows, the first is `metric`.
+    notes: what was decided while reading (a carved split, a limit), for `check` and the report.
+    """
+
+    name: str
+    objective: Objective
+    form: Form
+    splits: Mapping[str, Examples]
+    labels: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ("accuracy",)
+    kind: str = ""
+    notes: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def metric(self) -> str:
+        return self.metrics[0]
+
+    @property
+    def train(self) -> Examples:
+        return self.splits["train"]
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers the head gives: per row, per token, or per choice."""
+        return max(1, len(self.labels)) if self.objective in (Objective.CLASSIFICATION, Objective.TAGGING) else 1
+
+    @functools.cached_property
+    def fingerprints(self) -> dict[str, str]:
+        """A digest per split that covers its rows and how they are read as a task."""
+        facts = json.dumps([self.objective, self.form, list(self.labels), list(self.metrics)])
+        return {
+            name: hashlib.sha256(f"{facts}{rows.fingerprint()}".encode()).hexdigest()
+            for name, rows in sorted(self.splits.items())
+        }
+
+    @functools.cached_property
+    def card(self) -> TaskCard:
+        words = self.train.word_counts()
+        mean = float(np.mean(words)) if len(words) else 0.0
+        return TaskCard(self.name, self.objective, self.form, self.kind, len(self.train), mean, len(self.labels))
