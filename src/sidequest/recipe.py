@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from sidequest.errors import RunMismatch, SettingsError
 from sidequest.files import npy_bytes, write_atomically
 
-VERSION = 1
+VERSION: Literal[1] = 1
 
 
 class _Plain(BaseModel):
@@ -82,7 +82,6 @@ class Cost(_Plain):
     evaluations: int = 0
     evaluated_examples: int = 0
     trials: int = 0
-    trials_reused: int = 0
 
 
 class Recipe(_Plain):
@@ -139,7 +138,9 @@ class Recipe(_Plain):
                 if "file" in entry:
                     sidecar = path.with_name(entry["file"])
                     if sidecar.parent != path.parent or not sidecar.is_file():
-                        raise RunMismatch(f"{path}: the rows of {name!r} should be in {entry['file']!r}, which is missing")
+                        raise RunMismatch(
+                            f"{path}: the rows of {name!r} should be in {entry['file']!r}, which is missing"
+                        )
                     phase["subsets"][name] = {"ids": np.load(sidecar, allow_pickle=False).tolist()}
         try:
             return cls(**data)

@@ -33,7 +33,8 @@ class Count:
 
 @dataclass
 class Meter:
-    """Counts per task."""
+    """Counts per task, and whole training runs. A trial found in the cache is charged like one that was run: a method's cost is
+    what it asks for. `trials_reused` says how many of them were found; it depends on what ran before, so no recipe has it."""
 
     tasks: dict[str, Count] = field(default_factory=dict)
     trials: int = 0
@@ -81,7 +82,6 @@ class Meter:
             evaluations=total("evaluations"),
             evaluated_examples=total("evaluated_examples"),
             trials=self.trials,
-            trials_reused=self.trials_reused,
         )
 
     def to_json(self) -> dict[str, object]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from sidequest.learning.meter import Meter
 from sidequest.recipe import Subset
 
 Snapshot = Any  # opaque: only the learner that made it can read it
@@ -23,6 +24,8 @@ class Learner(Protocol):
     - `fresh(seed)` starts anew and shares no mutable state; equal seeds give equal learners;
     - results do not depend on which other tasks the learner could have trained on.
     """
+
+    meter: Meter  # counts this learner's work; `fresh` learners count on the same one
 
     @property
     def tasks(self) -> tuple[str, ...]: ...
@@ -66,8 +69,3 @@ class Learner(Protocol):
         ...
 
     def load(self, directory: Path) -> None: ...
-
-    @property
-    def meter(self) -> Any:
-        """The `Meter` that counts this learner's work; shared with learners made by `fresh`."""
-        ...

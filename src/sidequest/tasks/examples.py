@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 
 INPUT_COLUMNS = ("text", "text_b", "choices", "tokens", "image")
 
-Column = pa.Array | np.ndarray
+Column = Any  # pa.Array for text, np.ndarray for images: Arrow has no type stubs to say so
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def concatenate(parts: list[Examples]) -> Examples:
     """The rows of several splits one after another; ids stay as they are."""
     first = parts[0]
     columns = {name: _concat([part.columns[name] for part in parts]) for name in first.columns}
-    target = None if first.target is None else _concat([part.target for part in parts])  # type: ignore[misc]
+    target = None if first.target is None else _concat([part.target for part in parts])
     return Examples(columns, target, np.concatenate([part.ids for part in parts]))
 
 

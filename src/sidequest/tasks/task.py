@@ -47,6 +47,7 @@ class TaskCard:
     rows: int
     mean_words: float
     classes: int
+    select_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -94,4 +95,5 @@ class Task:
     def card(self) -> TaskCard:
         words = self.train.word_counts()
         mean = float(np.mean(words)) if len(words) else 0.0
-        return TaskCard(self.name, self.objective, self.form, self.kind, len(self.train), mean, len(self.labels))
+        select = len(self.splits["select"]) if "select" in self.splits else 0
+        return TaskCard(self.name, self.objective, self.form, self.kind, len(self.train), mean, len(self.labels), select)

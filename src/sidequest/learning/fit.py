@@ -1,0 +1,195 @@
+"""Training by a recipe: which task's batch comes next, when to look at *select*, when to stop.
+
+This is the schedule, not the training step: it drives any learner (torch or simulated) through the protocol.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sidequest.errors import SettingsError
+from sidequest.files import read_json, write_json
+from sidequest.learning.meter import EVALUATION_SHARE, Meter
+from sidequest.learning.protocol import Learner, Snapshot
+from sidequest.recipe import Phase
+from sidequest.settings import TrainSettings
+
+Progress = Callable[[int, int, float | None], None]  # (batches done, batches in all, best score so far)
+
+
+@dataclass
+class FitResult:
+    """score: the best on *select*, whose model the learner now is. history: one entry per look at *select*."""
+
+    score: float
+    history: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class PhaseLength:
+    """total: batches of the phase; looks: after how many batches *select* is evaluated, the last being `total`."""
+
+    total: int
+    looks: tuple[int, ...]
+
+
+@dataclass
+class _Progress:
+    """Where a fit stands; saved with the learner."""
+
+    phase: int = 0
+    look: int = 0
+    best: float = -np.inf
+    stale: int = 0
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+def single_run_work(rows: int, select_rows: int, train: TrainSettings) -> float:
+    """The meter's work of one full single-task training: what 1x means."""
+    looks = max(1, round(train.epochs))
+    return train.epochs * rows + EVALUATION_SHARE * looks * select_rows
+
+
+def phase_length(phase: Phase, learner: Learner, train: TrainSettings) -> PhaseLength:
+    """How long a phase is: by default so many epochs *of the primary*, whatever is mixed in between."""
+    epochs = phase.epochs if phase.epochs is not None else train.epochs
+    share = phase.shares.get(learner.primary, 0.0)
+    if phase.batches is not None:
+        total = phase.batches
+    elif share > 0:
+        primary = learner.epoch_batches(learner.primary, phase.subsets.get(learner.primary))
+        total = round(epochs * primary * sum(phase.shares.values()) / share)
+    else:  # without the primary an epoch is one pass over all rows of the phase
+        total = round(epochs * sum(learner.epoch_batches(name, phase.subsets.get(name)) for name in phase.tasks))
+    total = max(1, total if train.max_batches is None else min(total, train.max_batches))
+    looks = min(total, max(1, round(epochs)))
+    return PhaseLength(total, tuple(round(total * (i + 1) / looks) for i in range(looks)))
+
+
+def task_order(phase: Phase, start: int, stop: int, rng: np.random.Generator) -> list[tuple[str, int]]:
+    """The tasks of batches start..stop-1 of a phase as runs (task, consecutive batches)."""
+    names = list(phase.tasks)
+    shares = np.array([phase.shares[name] for name in names])
+    if phase.order == "cycle":
+        cycle = np.repeat(np.arange(len(names)), shares.astype(int))
+        picks = cycle[np.arange(start, stop) % len(cycle)]
+    elif phase.order == "shuffle":
+        picks = rng.permutation(np.repeat(np.arange(len(names)), apportion(shares, stop - start, rng)))
+    else:
+        picks = rng.choice(len(names), size=stop - start, p=shares / shares.sum())
+    return [(names[pick], sum(1 for _ in run)) for pick, run in groupby(picks.tolist())]
+
+
+def apportion(shares: np.ndarray, total: int, rng: np.random.Generator) -> np.ndarray:
+    """Whole numbers that add up to `total`, each within one of its share and equal to it in expectation.
+
+    Systematic rounding: one uniform shift of the cumulated shares, so that a task worth a third of a batch gets one in every
+    third stretch instead of never.
+    """
+    edges = np.concatenate([[0.0], np.cumsum(shares / shares.sum())]) * total
+    edges[-1] = total
+    return np.diff(np.floor(edges + rng.random())).astype(int)
+
+
+def score_of(learner: Learner, goal: str) -> float:
+    """The number that training and methods try to raise."""
+    if goal == "average":
+        return float(np.mean([learner.evaluate(task) for task in learner.tasks]))
+    return learner.evaluate(learner.primary)
+
+
+def fit(
+    learner: Learner,
+    phases: Sequence[Phase],
+    train: TrainSettings,
+    seed: int,
+    *,
+    goal: str = "primary",
+    progress: Progress | None = None,
+    checkpoints: Path | None = None,
+    checkpoint_seconds: float = 60.0,
+) -> FitResult:
+    """Train the phases one after another; the learner ends as the best model on *select*.
+
+    checkpoints: a directory from which a killed fit continues, to the same result, and into which it saves by time.
+    """
+    for phase in phases:
+        _check_tasks(phase, learner)
+    at, best = _Progress(), None
+    if checkpoints is not None and (checkpoints / "fit.json").exists():
+        at, best = _load(learner, checkpoints)
+    saved = time.monotonic()
+    done = 0
+    for index, phase in enumerate(phases):
+        length = phase_length(phase, learner, train)
+        if index < at.phase:
+            continue
+        if at.look == 0:
+            learner.begin(length.total)
+        patience = train.patience if phase.stop_early else None
+        for look in range(at.look, len(length.looks)):
+            start = length.looks[look - 1] if look else 0
+            rng = np.random.default_rng([seed, index, look])
+            for task, n_batches in task_order(phase, start, length.looks[look], rng):
+                weight = phase.weights.get(task, 1.0) * train.loss_scale.get(task, 1.0)
+                learner.train(task, n_batches, weight=weight, subset=phase.subsets.get(task))
+                done += n_batches
+                if progress is not None:
+                    progress(start + done, length.total, at.best if at.history else None)
+            done = 0
+            score = score_of(learner, goal)
+            at.history.append({"phase": index, "batches": length.looks[look], "score": score})
+            at.stale += 1
+            if score > at.best or best is None:
+                at.best, best, at.stale = score, learner.snapshot(), 0
+            at.look = look + 1
+            if patience is not None and at.stale >= patience:
+                break
+            if checkpoints is not None and time.monotonic() - saved >= checkpoint_seconds:
+                _save(learner, best, at, checkpoints)
+                saved = time.monotonic()
+        if best is not None:  # the next phase starts from the best so far
+            learner.restore(best)
+        at.phase, at.look, at.stale = index + 1, 0, 0
+    return FitResult(at.best, at.history)
+
+
+def _check_tasks(phase: Phase, learner: Learner) -> None:
+    missing = [name for name in phase.tasks if name not in learner.tasks]
+    if missing:
+        raise SettingsError(
+            f"the recipe trains on {', '.join(missing)}, which the suite lacks; it has {', '.join(learner.tasks)}"
+        )
+
+
+def _save(learner: Learner, best: Snapshot, at: _Progress, directory: Path) -> None:
+    now = learner.snapshot()
+    generation = f"{at.phase}-{at.look}"
+    learner.save(directory / f"now-{generation}")
+    learner.restore(best)
+    learner.save(directory / f"best-{generation}")
+    learner.restore(now)
+    write_json(directory / "fit.json", {**vars(at), "generation": generation, "meter": learner.meter.to_json()})
+    for old in directory.iterdir():  # only after the new generation is complete
+        if old.is_dir() and not old.name.endswith(f"-{generation}"):
+            for file in old.iterdir():
+                file.unlink()
+            old.rmdir()
+
+
+def _load(learner: Learner, directory: Path) -> tuple[_Progress, Snapshot]:
+    data = read_json(directory / "fit.json")
+    generation, meter = data.pop("generation"), Meter.from_json(data.pop("meter"))
+    learner.load(directory / f"best-{generation}")
+    best = learner.snapshot()
+    learner.load(directory / f"now-{generation}")
+    learner.meter.tasks.clear()
+    learner.meter.add(meter)
+    return _Progress(**data), best

@@ -1,0 +1,292 @@
+"""TorchLearner: the only training loop in sidequest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sidequest.errors import DataError, unknown
+from sidequest.learning.batching import Stream, evaluation_batches
+from sidequest.learning.losses import predictions, task_loss
+from sidequest.learning.meter import Meter
+from sidequest.learning.state import LearnerState, read_state, write_state
+from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, seed_of
+from sidequest.recipe import Subset
+from sidequest.settings import TrainSettings
+from sidequest.tasks.metrics import compute
+from sidequest.tasks.suite import Suite
+from sidequest.tasks.task import Objective, Task
+
+
+@dataclass
+class EncodedTasks:
+    """Encoded rows per (task, split), made when first needed and shared by all learners of a family."""
+
+    family: Family
+    encoded: dict[tuple[str, str], Inputs] = field(default_factory=dict)
+
+    def of(self, task: Task, split: str) -> Inputs:
+        key = (task.name, split)
+        if key not in self.encoded:
+            if split not in task.splits:
+                raise DataError(f"task {task.name!r} has no {split!r} split; it has {', '.join(task.splits)}")
+            self.encoded[key] = self.family.inputs(task, task.splits[split])
+        return self.encoded[key]
+
+
+class TorchLearner:
+    """A multi-task model in training. Implements `sidequest.learning.protocol.Learner`.
+
+    One optimiser for the shared encoder and all heads. A head that a batch does not use has no gradient and is not touched, so a
+    task that is never trained on changes nothing. Dropout draws from the learner's own random state, kept apart from the
+    process's.
+    """
+
+    def __init__(
+        self,
+        suite: Suite,
+        family: Family,
+        train: TrainSettings,
+        *,
+        seed: int = 0,
+        meter: Meter | None = None,
+        device: str | torch.device | None = None,
+        data: EncodedTasks | None = None,
+    ) -> None:
+        self.suite = suite
+        self.family = family
+        self.settings = train
+        self.seed = seed
+        self.meter = meter if meter is not None else Meter()
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self._data = data or EncodedTasks(family)
+        self.model: MultiTaskModel = family.build(seed).to(self.device)
+        self._streams: dict[tuple[str, str], Stream] = {}
+        self._stream_positions: dict[str, tuple[int, int]] = {}
+        self._random = torch.Generator().manual_seed(seed_of(seed, "dropout")).get_state()
+        self._learning_rate = train.learning_rate or family.default_learning_rate
+        self._total: int | None = None
+        self._step = 0
+        self.optimizer = self._new_optimizer()
+
+    # What there is
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(self.suite.tasks)
+
+    @property
+    def primary(self) -> str:
+        return self.suite.primary
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        return {name: len(task.train) for name, task in self.suite.tasks.items()}
+
+    def epoch_batches(self, task: str, subset: Subset | None = None) -> int:
+        rows = len(subset.ids) if subset is not None else len(self._task(task).train)
+        return -(-rows // self.settings.batch_size)
+
+    # Training
+
+    def begin(self, total_batches: int, *, keep_optimizer: bool = False) -> None:
+        self._total, self._step = total_batches, 0
+        if not keep_optimizer:
+            self.optimizer = self._new_optimizer()
+
+    def train(self, task: str, n_batches: int, *, weight: float = 1.0, subset: Subset | None = None) -> list[float]:
+        spec, stream = self._task(task), self._stream(task, subset)
+        losses = []
+        with self.meter.timed(task) as count, self._own_randomness():
+            self.model.train()
+            for _ in range(n_batches):
+                batch = self.batch(task, stream.next(), count)
+                loss = task_loss(spec, self.model(task, batch), batch["labels"])
+                self.step(loss * weight)
+                losses.append(loss.detach())
+        return torch.stack(losses).tolist() if losses else []
+
+    def batch(self, task: str, positions: np.ndarray, count: Any) -> Batch:
+        """The tensors of a training batch, counted."""
+        inputs = self._data.of(self._task(task), "train")
+        count.batches += 1
+        count.examples += len(positions)
+        count.tokens += int(inputs.lengths[positions].sum())
+        return self._to_device(inputs.collate(positions))
+
+    def step(self, loss: Tensor) -> None:
+        """One optimiser step: the only place where parameters learn."""
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        if self.settings.clip is not None:
+            used = [p for group in self.optimizer.param_groups for p in group["params"] if p.grad is not None]
+            torch.nn.utils.clip_grad_norm_(used, self.settings.clip)
+        rate = self._learning_rate * self._schedule()
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self._step += 1
+
+    def _schedule(self) -> float:
+        """The learning rate's factor: linear warm-up, then decay to zero over the total that `begin` set."""
+        if self._total is None:
+            return 1.0
+        warmup = max(1.0, self.settings.warmup * self._total)
+        if self._step < warmup - 1:
+            return (self._step + 1) / warmup
+        left = max(0.0, (self._total - self._step) / max(1.0, self._total - warmup + 1))
+        if self.settings.decay == "linear":
+            return min(1.0, left)
+        if self.settings.decay == "cosine":
+            return 0.5 * (1 - math.cos(math.pi * min(1.0, left)))
+        return 1.0
+
+    def _new_optimizer(self) -> torch.optim.Optimizer:
+        settings = self.settings
+        parameters = [p for p in self.model.parameters() if p.requires_grad]
+        # Biases and normalisation gains are not decayed, as is usual.
+        groups = [
+            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
+            {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+        ]
+        if settings.optimizer == "sgd":
+            return torch.optim.SGD(groups, lr=self._learning_rate, momentum=settings.momentum)
+        return torch.optim.AdamW(groups, lr=self._learning_rate, fused=True)
+
+    # Evaluation
+
+    def evaluate(self, task: str, split: str = "select") -> float:
+        return next(iter(self._evaluate(task, split, first=True).values()))
+
+    def evaluate_all(self, task: str, split: str = "select") -> dict[str, float]:
+        return self._evaluate(task, split, first=False)
+
+    def _evaluate(self, task: str, split: str, *, first: bool) -> dict[str, float]:
+        spec = self._task(task)
+        found, target = self.predict(task, split), spec.splits[split].target
+        names = spec.metrics[:1] if first else spec.metrics
+        return {name: compute(name, found, target, spec.labels) for name in names}
+
+    def predict(self, task: str, split: str) -> Any:
+        """Predictions in row order: class indices [n], values [n] in the task's units, or a list of tag arrays."""
+        spec = self._task(task)
+        inputs = self._data.of(spec, split)
+        batches = evaluation_batches(inputs.lengths, self.settings.eval_batch_size)
+        found: list[Any] = []
+        self.model.eval()
+        with self.meter.timed(task) as count, torch.inference_mode():
+            for positions in batches:
+                batch = self._to_device(inputs.collate(positions))
+                found.append(predictions(spec, self.model(task, batch), batch.get("labels")))
+            count.evaluations += 1
+            count.evaluated_examples += len(inputs)
+        in_row_order = np.argsort(np.concatenate(batches), kind="stable")
+        if spec.objective == Objective.TAGGING:
+            rows = [row.cpu().numpy() for batch_rows in found for row in batch_rows]
+            return [rows[i] for i in in_row_order]
+        values = torch.cat(found).cpu().numpy()[in_row_order]
+        return self.family.scales[task].restore(values) if spec.objective == Objective.REGRESSION else values
+
+    # State
+
+    def snapshot(self) -> LearnerState:
+        tensors = {name: tensor.detach().clone() for name, tensor in self._tensors().items()}
+        plain = {
+            "seed": self.seed,
+            "step": self._step,
+            "total": self._total,
+            "streams": self._stream_positions | {_key(*k): (s.epoch, s.taken) for k, s in self._streams.items()},
+        }
+        return LearnerState(tensors, plain)
+
+    def restore(self, snapshot: LearnerState) -> None:
+        plain = snapshot.plain
+        self._step, self._total = plain["step"], plain["total"]
+        self._stream_positions = {key: (epoch, taken) for key, (epoch, taken) in plain["streams"].items()}
+        for (task, subset), stream in self._streams.items():
+            stream.seek(*self._stream_positions.get(_key(task, subset), (0, 0)))
+        self._random = snapshot.tensors["random"].clone()
+        live = {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
+        with torch.no_grad():
+            for name, tensor in snapshot.tensors.items():
+                if name.startswith("model."):
+                    live[name.removeprefix("model.")].copy_(tensor)
+        self.optimizer = self._new_optimizer()
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        for name, tensor in snapshot.tensors.items():
+            if name.startswith("optimizer."):
+                _, index, key = name.split(".")
+                self.optimizer.state[parameters[int(index)]][key] = tensor.clone()
+
+    def fresh(self, seed: int) -> TorchLearner:
+        return TorchLearner(
+            self.suite, self.family, self.settings, seed=seed, meter=self.meter, device=self.device, data=self._data
+        )
+
+    def save(self, directory: Path) -> None:
+        write_state(self.snapshot(), directory)
+
+    def load(self, directory: Path) -> None:
+        self.restore(read_state(directory, self.device))
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """Everything that changes in training: trained parameters, buffers, optimiser state, random state."""
+        named: dict[str, Tensor] = {f"model.{name}": p for name, p in self.model.named_parameters() if p.requires_grad}
+        named |= {f"model.{name}": buffer for name, buffer in self.model.named_buffers()}
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        for index, parameter in enumerate(parameters):
+            for key, value in self.optimizer.state.get(parameter, {}).items():
+                if isinstance(value, Tensor):
+                    named[f"optimizer.{index}.{key}"] = value
+        return named | {"random": self._random}
+
+    # Small things
+
+    def _task(self, name: str) -> Task:
+        if name not in self.suite.tasks:
+            raise unknown("task", name, self.suite.tasks)
+        return self.suite.tasks[name]
+
+    def _stream(self, task: str, subset: Subset | None) -> Stream:
+        key = (task, "" if subset is None else subset.key)
+        if key not in self._streams:
+            spec = self._task(task)
+            positions = None
+            if subset is not None:
+                order = np.argsort(spec.train.ids, kind="stable")
+                found = order[np.searchsorted(spec.train.ids, subset.ids, sorter=order).clip(max=len(order) - 1)]
+                if not np.array_equal(spec.train.ids[found], subset.ids):
+                    raise DataError(f"the subset of {task!r} names rows that its train split lacks")
+                positions = found
+            lengths = self._data.of(spec, "train").lengths
+            stream = Stream(lengths, positions, self.settings.batch_size, seed_of(self.seed, "order", *key))
+            stream.seek(*self._stream_positions.get(_key(*key), (0, 0)))
+            self._streams[key] = stream
+        return self._streams[key]
+
+    def _to_device(self, batch: Batch) -> Batch:
+        if self.device.type == "cpu":
+            return batch
+        return {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
+
+    @contextmanager
+    def _own_randomness(self) -> Iterator[None]:
+        """Dropout draws from torch's global generator: lend it this learner's state, and give it back."""
+        with torch.random.fork_rng(devices=[]):
+            torch.set_rng_state(self._random)
+            try:
+                yield
+            finally:
+                self._random = torch.get_rng_state()
+
+
+def _key(task: str, subset: str) -> str:
+    return f"{task}\t{subset}"

@@ -1,0 +1,66 @@
+"""The run directory: `run.json`, `journal.jsonl`, `checkpoints/`, `recipe.json`, `model/`, `scores.json`, `report.html`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from pathlib import Path
+from typing import Any
+
+from sidequest.errors import RunMismatch, SettingsError
+from sidequest.files import read_json, write_json
+from sidequest.runs.setup import Setup
+
+PACKAGES = ("sidequest", "torch", "transformers", "numpy", "scikit-learn", "scipy")
+
+
+def open_run(directory: Path, setup: Setup, method: str, settings: dict[str, Any], seed: int) -> bool:
+    """Begin a run, or find that it was begun with the same settings and data; True if it continues.
+
+    Another run in the same directory is refused with the difference: nothing is overwritten.
+    """
+    if directory.is_file():
+        raise SettingsError(f"{directory}: is a file; -o takes a directory for the run")
+    facts = setup.provenance(method, settings, seed)
+    run = {
+        "method": method,
+        "facts": facts,
+        "identity": setup.identity(method, settings, seed),
+        "suite_path": str(setup.suite.path.resolve()) if setup.suite.path else setup.suite.name,
+        "versions": {name: _version(name) for name in PACKAGES} | {"python": platform.python_version()},
+    }
+    path = directory / "run.json"
+    if path.exists():
+        before = read_json(path)
+        if before["identity"] != run["identity"]:
+            raise RunMismatch(
+                f"{directory}: holds another run; give another -o, or delete it:\n"
+                + "\n".join(differences({"method": before["method"], **before["facts"]}, {"method": method, **facts}))
+            )
+        return True
+    write_json(path, run)
+    return False
+
+
+def differences(before: Any, now: Any, name: str = "") -> list[str]:
+    """Lines that say where two nested plain values differ."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        lines = []
+        for key in sorted({*before, *now}):
+            lines += differences(before.get(key), now.get(key), f"{name}.{key}" if name else key)
+        return lines
+    return [] if before == now else [f"  {name}: there {before!r}, now {now!r}"]
+
+
+def read_run(directory: Path) -> dict[str, Any]:
+    path = directory / "run.json"
+    if not path.exists():
+        raise SettingsError(f"{directory}: not a run directory (it has no run.json); `sidequest select` makes one")
+    return read_json(path)
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"

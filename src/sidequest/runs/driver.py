@@ -1,0 +1,152 @@
+"""The driver runs a method round by round: it saves, resumes, meters and shows progress, so that methods need not.
+
+A checkpoint is one JSON file with the method's state, the meter and the name of a directory with the learner's state. The
+learner is saved by time, not after every round; what came after the last checkpoint is replayed, and because a round is a
+function of (state, learner, seed, number of the round), the replay gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sidequest.errors import SettingsError
+from sidequest.files import read_json, write_json
+from sidequest.learning.guard import GuardedLearner
+from sidequest.learning.meter import Meter
+from sidequest.learning.protocol import Learner
+from sidequest.methods.base import Method, Pool, State
+from sidequest.recipe import Recipe
+from sidequest.search.trials import TrialRunner
+
+OnRound = Callable[[int, int | None, dict[str, Any], Meter], None]  # (calls done, calls in all, journal entry, meter)
+
+
+@dataclass
+class _At:
+    """Where a run stands. `calls` counts rounds and tells; `rounds` only those that moved the learner."""
+
+    state: State
+    calls: int = 0
+    rounds: int = 0
+    learner_saved: str | None = None
+
+
+def run_method(
+    method: Method[Any, Any],
+    learner: Learner,
+    pool: Pool,
+    trials: TrialRunner,
+    *,
+    single_run_work: float,
+    provenance: dict[str, Any] | None = None,
+    directory: Path | None = None,
+    parallel: int = 1,
+    checkpoint_seconds: float = 60.0,
+    on_round: OnRound | None = None,
+) -> Recipe:
+    """Run a method to its end and return its recipe; with a directory, continue what was begun there."""
+    check_requirements(method, learner)
+    guarded = GuardedLearner(learner)
+    checkpoints = None if directory is None else _Checkpoints(directory, learner, method)
+    at = checkpoints.load() if checkpoints is not None else None
+    if at is None:
+        learner.meter = Meter()
+        at = _At(method.start(pool, _rng(method.seed, 0)))
+    saved = time.monotonic()
+    while not method.done(at.state):
+        plans = method.ask(at.state, parallel)
+        if plans:
+            for plan, result in zip(plans, trials.run(plans), strict=True):
+                at.state = method.tell(at.state, plan, result.score)
+                learner.meter.add(result.meter)
+                learner.meter.trials_reused += result.reused
+        else:
+            at.state = method.round(at.state, guarded, _rng(method.seed, at.calls + 1))
+            at.rounds += 1
+        at.calls += max(1, len(plans))
+        entry = method.journal(at.state)
+        if on_round is not None:
+            on_round(at.calls, method.total(at.state), entry, learner.meter)
+        if checkpoints is not None:
+            checkpoints.journal(at.calls, entry)
+            # Trials are kept in their cache, so a state without a learner is cheap to save each time.
+            if not at.rounds or plans or time.monotonic() - saved >= checkpoint_seconds:
+                checkpoints.save(at)
+                saved = time.monotonic()
+    recipe = method.recipe(at.state)
+    changes = {"cost": learner.meter.cost(single_run_work), "provenance": provenance or {}}
+    return Recipe(**{**recipe.model_dump(), **changes})
+
+
+def check_requirements(method: Method[Any, Any], learner: Learner) -> None:
+    """Refuse a method whose needs the model can't meet, before any work starts."""
+    missing = [power.__name__ for power in method.requires if not isinstance(learner, power)]
+    if missing:
+        raise SettingsError(
+            f"method {method.name!r} needs {', '.join(missing)}, which this model does not offer; "
+            f"`sidequest methods` shows what each method needs"
+        )
+
+
+def _rng(seed: int, call: int) -> np.random.Generator:
+    return np.random.default_rng([seed, call])
+
+
+class _Checkpoints:
+    """`checkpoints/` and `journal.jsonl` of a run directory."""
+
+    def __init__(self, directory: Path, learner: Learner, method: Method[Any, Any]) -> None:
+        self._journal = directory / "journal.jsonl"
+        self._directory = directory / "checkpoints"
+        self._learner = learner
+        self._method = method
+        self._saved_rounds = 0
+
+    def load(self) -> _At | None:
+        path = self._directory / "state.json"
+        data = read_json(path) if path.exists() else None
+        done = 0 if data is None else data["calls"]
+        if self._journal.exists():  # drop what is about to be replayed
+            lines = self._journal.read_text(encoding="utf-8").splitlines(keepends=True)
+            kept = [line for line in lines if line.endswith("\n") and json.loads(line)["call"] <= done]
+            self._journal.write_text("".join(kept), encoding="utf-8")
+        if data is None:
+            return None
+        if data["learner"] is not None:
+            self._learner.load(self._directory / data["learner"])
+        self._learner.meter = Meter.from_json(data["meter"])
+        self._saved_rounds = data["rounds"]
+        state = self._method.State.model_validate(data["state"])
+        return _At(state, data["calls"], data["rounds"], data["learner"])
+
+    def save(self, at: _At) -> None:
+        if at.rounds > self._saved_rounds:
+            at.learner_saved = f"learner-{at.rounds}"
+            self._learner.save(self._directory / at.learner_saved)
+            self._saved_rounds = at.rounds
+        write_json(
+            self._directory / "state.json",
+            {
+                "state": json.loads(at.state.model_dump_json()),
+                "calls": at.calls,
+                "rounds": at.rounds,
+                "learner": at.learner_saved,
+                "meter": self._learner.meter.to_json(),
+            },
+        )
+        for old in self._directory.glob("learner-*"):  # only after the new one is complete and named
+            if old.name != at.learner_saved:
+                shutil.rmtree(old)
+
+    def journal(self, call: int, entry: dict[str, Any]) -> None:
+        self._journal.parent.mkdir(parents=True, exist_ok=True)
+        with self._journal.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"call": call, **entry}, sort_keys=True) + "\n")

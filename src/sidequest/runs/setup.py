@@ -1,0 +1,131 @@
+"""A suite with a model and training settings: everything that a run needs besides a method and a seed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sidequest
+from sidequest.errors import RunMismatch
+from sidequest.files import digest
+from sidequest.learning.fit import single_run_work
+from sidequest.methods.base import Pool
+from sidequest.search.trials import training_code_version
+from sidequest.settings import ModelSettings, TrainSettings, parse
+from sidequest.tasks.suite import Suite
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Cheap to make; torch is imported when a learner is asked for."""
+
+    suite: Suite
+    model: ModelSettings
+    train: TrainSettings
+
+    @classmethod
+    def of(
+        cls,
+        suite: Suite,
+        model: dict[str, Any] | None = None,
+        train: dict[str, Any] | None = None,
+        where: str = "settings",
+    ) -> Setup:
+        """Settings given here win over the suite's own defaults."""
+        defaults = suite.defaults or {}
+        return cls(
+            suite,
+            parse(ModelSettings, {**defaults.get("model", {}), **(model or {})}, f"{where}: model"),
+            parse(TrainSettings, {**defaults.get("train", {}), **(train or {})}, f"{where}: train"),
+        )
+
+    @functools.cached_property
+    def family(self) -> Any:
+        from sidequest.models import family
+
+        return family(self.suite, self.model)
+
+    def learner(self, seed: int) -> Any:
+        """A new learner; rows are encoded once for all learners of this setup."""
+        from sidequest.learning.torch_learner import TorchLearner
+
+        return TorchLearner(self.suite, self.family, self.train, seed=seed, data=self._encoded)
+
+    @functools.cached_property
+    def _encoded(self) -> Any:
+        from sidequest.learning.torch_learner import EncodedTasks
+
+        return EncodedTasks(self.family)
+
+    @functools.cached_property
+    def pool(self) -> Pool:
+        return Pool(self.suite.primary, {name: task.card for name, task in self.suite.tasks.items()}, self.suite.goal)
+
+    @property
+    def single_run_work(self) -> float:
+        card = self.pool.cards[self.suite.primary]
+        return single_run_work(card.rows, card.select_rows, self.train)
+
+    def facts(self, tasks: Sequence[str]) -> dict[str, Any]:
+        """All that decides the score of a plan over these tasks, for its key. Candidates that a plan does not use are left
+        out, so that a new candidate leaves old results valid."""
+        used = self.suite.tasks if self.suite.goal == "average" else {self.suite.primary, *tasks}
+        return {
+            "data": {name: self._data(name) for name in sorted(used)},
+            "primary": self.suite.primary,
+            "goal": self.suite.goal,
+            "model": self.model.model_dump(mode="json"),
+            "weights": self.family.fingerprint(),
+            "train": self.train.model_dump(mode="json"),
+            "code": training_code_version(),
+        }
+
+    def _data(self, name: str) -> dict[str, str]:
+        prints = self.suite.tasks[name].fingerprints
+        return {split: prints[split] for split in ("train", "select") if split in prints}
+
+    def provenance(self, method: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
+        """What a recipe says about where it comes from: enough to repeat it and to refuse other data."""
+        return {
+            "sidequest": sidequest.__version__,
+            "suite": self.suite.name,
+            "goal": self.suite.goal,
+            "seed": seed,
+            "method_settings": settings,
+            "model": self.model.model_dump(mode="json"),
+            "train": self.train.model_dump(mode="json"),
+            "data": {name: dict(task.fingerprints) for name, task in sorted(self.suite.tasks.items())},
+            "rows": {
+                name: {split: len(rows) for split, rows in task.splits.items()}
+                for name, task in sorted(self.suite.tasks.items())
+            },
+        }
+
+    def check_data(self, provenance: dict[str, Any], tasks: Sequence[str], where: Path | str) -> None:
+        """Refuse to train a recipe on other data than it was made for, and say what differs."""
+        differences = []
+        for name in sorted({self.suite.primary, *tasks}):
+            wanted, rows = provenance.get("data", {}).get(name), provenance.get("rows", {}).get(name, {})
+            if wanted is None:
+                continue  # a recipe written by hand
+            if name not in self.suite.tasks:
+                differences.append(f"task {name!r} is not in the suite")
+                continue
+            task = self.suite.tasks[name]
+            for split, value in wanted.items():
+                found = task.fingerprints.get(split)
+                if found != value:
+                    count = len(task.splits[split]) if split in task.splits else 0
+                    differences.append(
+                        f"task {name!r}, split {split!r}: the recipe saw {rows.get(split)} rows with content {value[:12]}, "
+                        f"the suite has {count} rows with content {str(found)[:12]}"
+                    )
+        if differences:
+            raise RunMismatch(f"{where}: the data changed since the recipe was made:\n" + "\n".join(differences))
+
+    def identity(self, method: str, settings: dict[str, Any], seed: int) -> str:
+        """What makes two runs the same run."""
+        return digest(self.provenance(method, settings, seed) | {"method": method})

@@ -1,0 +1,89 @@
+"""The final model: train a recipe, look at *report* once, export."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sidequest.files import write_json
+from sidequest.learning.fit import Progress, fit
+from sidequest.learning.meter import Meter
+from sidequest.recipe import Recipe
+from sidequest.runs.setup import Setup
+
+
+@dataclass(frozen=True)
+class Trained:
+    """select and report: every metric of the primary (and of all tasks, by name, when the goal is `average`)."""
+
+    select: dict[str, float]
+    report: dict[str, float]
+    tasks: dict[str, dict[str, float]]
+    history: list[dict[str, Any]]
+    meter: Meter
+    majority: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "meter": self.meter.to_json()}
+
+
+def train_recipe(
+    setup: Setup,
+    recipe: Recipe,
+    seed: int,
+    *,
+    directory: Path | None = None,
+    progress: Progress | None = None,
+) -> Trained:
+    """Train on the recipe's phases; with a directory, export the model there and continue a killed training.
+
+    The model exported is the best on *select*; *report* is looked at once, at the end, and decides nothing.
+    """
+    learner = setup.learner(seed)
+    checkpoints = None if directory is None else directory / "checkpoints" / "training"
+    found = fit(
+        learner,
+        recipe.phases,
+        setup.train,
+        seed,
+        goal=setup.suite.goal,
+        progress=progress,
+        checkpoints=checkpoints,
+    )
+    meter = Meter.from_json(learner.meter.to_json())  # what training cost, without the looks that follow
+    suite, primary = setup.suite, setup.suite.primary
+    tasks = {
+        name: learner.evaluate_all(name, "report")
+        for name, task in suite.tasks.items()
+        if "report" in task.splits and (suite.goal == "average" or name == primary)
+    }
+    trained = Trained(
+        select=learner.evaluate_all(primary, "select"),
+        report=tasks[primary],
+        tasks=tasks,
+        history=found.history,
+        meter=meter,
+        majority=majority_score(setup),
+    )
+    if directory is not None:
+        setup.family.export(learner.model, suite.tasks[primary], directory / "model")
+        write_json(directory / "scores.json", trained.to_json())
+        if checkpoints is not None and checkpoints.exists():
+            shutil.rmtree(checkpoints)
+    return trained
+
+
+def majority_score(setup: Setup) -> float | None:
+    """The primary's metric on *report* when always answering the most frequent class: what a model must beat."""
+    import numpy as np
+
+    from sidequest.tasks.metrics import compute
+
+    task = setup.suite.tasks[setup.suite.primary]
+    if task.objective != "classification" or "report" not in task.splits:
+        return None
+    frequent = int(np.bincount(np.asarray(task.train.target)).argmax())
+    target = np.asarray(task.splits["report"].target)
+    return compute(task.metric, np.full(len(target), frequent), target, task.labels)

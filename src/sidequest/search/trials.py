@@ -1,0 +1,119 @@
+"""Run plans, or find their results: a plan is keyed by the content of everything that decides its score."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from sidequest.files import cache_directory, digest, read_json, write_json
+from sidequest.learning.fit import fit
+from sidequest.learning.meter import Meter
+from sidequest.learning.protocol import Learner
+from sidequest.methods.base import Plan
+from sidequest.settings import TrainSettings
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """score: the best on *select*. meter: what the run cost, also when it was found instead of run."""
+
+    score: float
+    history: list[dict[str, Any]]
+    meter: Meter
+    reused: bool = False
+
+
+class TrialRunner(Protocol):
+    """Something that turns plans into results, in the order of the plans."""
+
+    def run(self, plans: Sequence[Plan]) -> list[TrialResult]: ...
+
+
+class TrialCache:
+    """Results by key, one small JSON file each; shared by all methods, runs and processes."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self.directory = directory if directory is not None else cache_directory() / "trials"
+
+    def get(self, key: str) -> TrialResult | None:
+        path = self._path(key)
+        if not path.exists():
+            return None
+        data = read_json(path)
+        return TrialResult(data["score"], data["history"], Meter.from_json(data["meter"]), reused=True)
+
+    def put(self, key: str, result: TrialResult) -> None:
+        data = {"score": result.score, "history": result.history, "meter": result.meter.to_json()}
+        write_json(self._path(key), data)
+
+    def _path(self, key: str) -> Path:
+        return self.directory / key[:2] / f"{key}.json"
+
+
+class LocalTrials:
+    """Run plans one after another in this process.
+
+    facts: what else decides a score, for the key: see `trial_facts`. None: nothing is cached.
+    on_batches: progress within a trial (label, done, total, best so far).
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        train: TrainSettings,
+        *,
+        goal: str = "primary",
+        facts: Callable[[Sequence[str]], Any] | None = None,
+        cache: TrialCache | None = None,
+        on_batches: Callable[[str, int, int, float | None], None] | None = None,
+    ) -> None:
+        self._learner = learner
+        self._train = train
+        self._goal = goal
+        self._facts = facts
+        self._cache = cache if cache is not None else TrialCache()
+        self._on_batches = on_batches
+
+    def run(self, plans: Sequence[Plan]) -> list[TrialResult]:
+        return [self._run(plan) for plan in plans]
+
+    def _run(self, plan: Plan) -> TrialResult:
+        key = None if self._facts is None else plan_key(plan, self._facts(_tasks(plan)))
+        if key is not None and (known := self._cache.get(key)) is not None:
+            return known
+        learner = self._learner.fresh(plan.seed)
+        learner.meter = meter = Meter(trials=1)
+        progress = None
+        if self._on_batches is not None:
+            progress = functools.partial(self._on_batches, plan.label)
+        found = fit(learner, plan.phases, self._train, plan.seed, goal=self._goal, progress=progress)
+        result = TrialResult(found.score, found.history, meter)
+        if key is not None:
+            self._cache.put(key, result)
+        return result
+
+
+def plan_key(plan: Plan, facts: Any) -> str:
+    """The key of a plan: its phases and seed, and the facts about data, model, settings and code."""
+    return digest(
+        {"phases": [phase.model_dump(mode="json") for phase in plan.phases], "seed": plan.seed, "facts": facts}
+    )
+
+
+def _tasks(plan: Plan) -> list[str]:
+    return sorted({name for phase in plan.phases for name in phase.tasks})
+
+
+@functools.cache
+def training_code_version() -> str:
+    """A digest of the source that turns a plan into a score: when it changes, old results no longer count."""
+    root = Path(__file__).parent.parent
+    sources = sorted([*root.glob("learning/*.py"), *root.glob("models/*.py"), root / "tasks" / "metrics.py"])
+    hashed = hashlib.sha256()
+    for path in sources:
+        hashed.update(path.read_bytes())
+    return hashed.hexdigest()[:16]
