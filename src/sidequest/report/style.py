@@ -1,0 +1,43 @@
+"""The shared look of all figures, and how they are saved."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import plotly.graph_objects as go
+
+# Okabe and Ito's palette: distinct for colour-blind readers, in print and on a dark page. The primary is always the first.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8C8C00", "#7F7F7F", "#000000")
+PRIMARY = PALETTE[0]
+
+
+def new_figure(title: str, x: str = "", y: str = "") -> go.Figure:
+    """An empty figure in the house style: transparent, so that it sits on a light or a dark page."""
+    figure = go.Figure()
+    figure.update_layout(
+        title={"text": title, "x": 0, "xanchor": "left"},
+        xaxis_title=x,
+        yaxis_title=y,
+        template="plotly_white",
+        colorway=list(PALETTE),
+        font={"family": "system-ui, sans-serif", "size": 13},
+        margin={"l": 60, "r": 20, "t": 50, "b": 50},
+        legend={"orientation": "h", "y": -0.2},
+    )
+    return figure
+
+
+def save(figure: go.Figure, stem: Path, *, width: int = 800, height: int = 450) -> list[Path]:
+    """Write `stem.html` (interactive, without network; plotly.js lies beside it) and, where `kaleido` is installed (extra
+    `figures`), `stem.svg` and `stem.png`. Returns what was written."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    page = stem.with_suffix(".html")
+    figure.write_html(page, include_plotlyjs="directory")
+    written = [page]
+    if importlib.util.find_spec("kaleido") is not None:
+        for suffix in (".svg", ".png"):
+            path = stem.with_suffix(suffix)
+            figure.write_image(path, width=width, height=height, scale=2 if suffix == ".png" else 1)
+            written.append(path)
+    return written

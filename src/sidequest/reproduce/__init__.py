@@ -1,0 +1,39 @@
+"""The papers' experiments as commands: `sidequest reproduce NAME [--small]`.
+
+One file per experiment with `main(options) -> dict`: it prints its table, writes `results.json` and figures under
+`options.out`, and returns the results as plain data. May import everything but `cli`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sidequest.errors import unknown
+
+
+@dataclass(frozen=True)
+class Options:
+    """small: a size that a laptop does in minutes. data: the directory with the benchmark files, where one is needed.
+    seeds: how many; None takes the experiment's own number. workers: processes at once, one torch thread each."""
+
+    out: Path
+    small: bool = False
+    data: Path | None = None
+    seeds: int | None = None
+    workers: int = 1
+
+
+# name -> what it shows
+EXPERIMENTS: dict[str, str] = {}
+
+
+def run(name: str, options: Options) -> dict[str, Any]:
+    """Run an experiment by name."""
+    if name not in EXPERIMENTS:
+        raise unknown("experiment", name, EXPERIMENTS)
+    main: Callable[[Options], dict[str, Any]] = importlib.import_module(f"sidequest.reproduce.{name}").main
+    return main(options)
