@@ -1,0 +1,69 @@
+"""Where work runs: this process, or several worker processes with one torch thread each.
+
+On a CPU two processes with one thread beat one process with two threads, and two with two are a disaster; so a worker always takes
+one thread. Workers are spawned, not forked (torch's thread pools do not survive a fork), and get what is common to all jobs once.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import Any, TypeVar
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+_common: Any = None  # in a worker: what `run_jobs` was given as `common`
+
+
+def run_jobs(
+    function: Callable[[Any, Job], Result], common: Any, jobs: Sequence[Job], workers: int = 1
+) -> Iterator[tuple[int, Result]]:
+    """Yield (index, function(common, job)) for every job, as they end; in order with one worker.
+
+    function: a module-level function. An error in a job stops the rest and is raised here.
+    """
+    if workers <= 1 or len(jobs) <= 1:
+        for index, job in enumerate(jobs):
+            yield index, function(common, job)
+        return
+    with _one_thread_each():
+        pool = ProcessPoolExecutor(
+            min(workers, len(jobs)), multiprocessing.get_context("spawn"), initializer=_start, initargs=(common,)
+        )
+        try:
+            waiting = {pool.submit(_call, function, job): index for index, job in enumerate(jobs)}
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _one_thread_each:  # noqa: N801 - reads as a phrase where it is used
+    """The thread count of OpenMP and BLAS is read when a process starts: set it for the children only."""
+
+    NAMES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+    def __enter__(self) -> None:
+        self._before = {name: os.environ.get(name) for name in (*self.NAMES, "TOKENIZERS_PARALLELISM")}
+        os.environ.update(dict.fromkeys(self.NAMES, "1"), TOKENIZERS_PARALLELISM="false")
+
+    def __exit__(self, *_: object) -> None:
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _start(common: Any) -> None:
+    global _common
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    _common = common
+
+
+def _call(function: Callable[[Any, Job], Result], job: Job) -> Result:
+    return function(_common, job)
