@@ -1,7 +1,7 @@
 """Where work runs: this process, or several worker processes with one torch thread each.
 
-On a CPU two processes with one thread beat one process with two threads, and two with two are a disaster; so a worker always takes
-one thread. Workers are spawned, not forked (torch's thread pools do not survive a fork), and get what is common to all jobs once.
+On a CPU two processes with one thread beat one process with two threads, and two with two are a disaster; so a worker
+always takes one thread. Workers are spawned, not forked (torch's thread pools do not survive a fork), and get what is common to all jobs once.
 """
 
 from __future__ import annotations

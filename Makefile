@@ -1,0 +1,39 @@
+# The two commands of README: `make demo` and `make test`. Everything is installed into .venv.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready.stamp
+
+.PHONY: demo test check lint types imports test-slow bench clean
+
+demo: $(READY)
+	$(BIN)/sidequest demo
+
+test: lint types imports
+	$(BIN)/python -m pytest
+
+check: test
+
+lint: $(READY)
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+
+types: $(READY)
+	$(BIN)/mypy
+
+imports: $(READY)
+	$(BIN)/lint-imports
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+
+bench: $(READY)
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,demo]'
+	touch $@
+
+clean:
+	rm -rf $(VENV)
