@@ -1,0 +1,91 @@
+"""A saved Hugging Face dataset (`datasets.load_from_disk`) or one named on the hub. `datasets` is imported only when needed.
+
+No remote code is ever run: a dataset that ships a loading script is refused by `datasets` itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sidequest.errors import DataError, nearest
+from sidequest.tasks.readers.table import Table, plain_column
+
+SAVED_DATASET, SAVED_DICT = "dataset_info.json", "dataset_dict.json"
+
+
+def is_saved_dataset(path: Path) -> bool:
+    return (path / SAVED_DATASET).is_file() or (path / SAVED_DICT).is_file()
+
+
+def read_saved(path: Path, split: str | None = None) -> Table:
+    """A directory written by `save_to_disk`: a dataset, or one split of a dataset dict."""
+    if not is_saved_dataset(path):
+        raise DataError("not a directory written by `save_to_disk` of Hugging Face datasets", file=path)
+    import datasets
+
+    try:
+        loaded = datasets.load_from_disk(str(path))
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise DataError(f"can't be loaded as a saved dataset: {error}", file=path) from None
+    source = str(path)
+    if isinstance(loaded, datasets.DatasetDict):
+        if split is None:
+            raise DataError(f"this holds the splits {sorted(loaded)}; say which with `split:`", file=path)
+        if split not in loaded:
+            raise DataError(f"there is no split {split!r}. {nearest(split, loaded)}", file=path)
+        loaded, source = loaded[split], f"{path}[{split}]"
+    elif split is not None:
+        raise DataError(f"this is one dataset without splits; leave out the split {split!r}", file=path)
+    return _table(loaded, source)
+
+
+def read_hub(name: str, config: str | None, split: str, revision: str | None = None) -> Table:
+    """A split of a dataset on the Hugging Face hub (or in its local cache)."""
+    import datasets
+
+    source = f"hub:{name}" + (f"/{config}" if config else "") + f"[{split}]"
+    try:
+        loaded = datasets.load_dataset(name, config, split=split, revision=revision)
+    except Exception as error:  # the hub client raises dozens of types for one fact: it can't be had
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise DataError(
+            f"can't be loaded from the hub: {reason}. Without a network, give a local copy: `path:` for a catalog "
+            "entry, `saved:` for a directory written by `save_to_disk`, or files",
+            file=source,
+        ) from None
+    return _table(loaded, source)
+
+
+def _table(dataset: Any, source: str) -> Table:
+    if not len(dataset):
+        raise DataError("the dataset has no rows", file=source)
+    table: pa.Table = dataset.with_format("arrow")[:]
+    names: dict[str, tuple[str, ...]] = {}
+    columns: dict[str, pa.Array] = {}
+    for column in table.column_names:
+        array = plain_column(table.column(column))
+        classes = _class_names(dataset.features[column])
+        if classes:
+            names[column] = classes
+            array = _named(array, classes)
+        columns[column] = array
+    return Table(columns, source, label_names=names)
+
+
+def _class_names(feature: Any) -> tuple[str, ...]:
+    inner = getattr(feature, "feature", feature)  # a sequence of class labels, as for tags
+    return tuple(getattr(inner, "names", None) or ())
+
+
+def _named(array: pa.Array, classes: tuple[str, ...]) -> pa.Array:
+    """Class numbers as class names; a number outside the classes (the hub's -1 for "withheld") as null."""
+    if pa.types.is_list(array.type):
+        return pa.ListArray.from_arrays(array.offsets, _named(array.values, classes))
+    index = np.asarray(pc.fill_null(array, -1), dtype=np.int64)
+    valid = (index >= 0) & (index < len(classes))
+    return pa.array(classes, type=pa.string()).take(pa.array(np.where(valid, index, 0), mask=~valid))

@@ -1,0 +1,62 @@
+"""Bytes of a text file as a string, or an error that names the line and the byte."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import zlib
+from pathlib import Path
+
+from sidequest.errors import DataError
+
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The file's bytes, unpacked if its name ends in `.gz`."""
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if path.suffix == ".gz" else data
+    except FileNotFoundError:
+        raise DataError("no such file", file=path) from None
+    except IsADirectoryError:
+        raise DataError("this is a directory; a file is needed here", file=path) from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"not a complete gzip file: {error}", file=path) from None
+    except OSError as error:
+        raise DataError(f"can't be read: {error.strerror or error}", file=path) from None
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """The file's text without a byte-order mark. Line endings stay as they are: they may be part of a quoted text."""
+    data = read_bytes(path)
+    try:
+        codec = codecs.lookup(encoding)
+    except LookupError:
+        raise DataError(f"unknown encoding {encoding!r}; examples: utf-8, latin-1, cp1252, utf-16", file=path) from None
+    try:
+        return data.decode("utf-8-sig" if codec.name == "utf-8" else codec.name)
+    except UnicodeDecodeError as error:
+        raise _undecodable(path, data, codec.name, error.start) from None
+
+
+def _undecodable(path: Path, data: bytes, encoding: str, position: int) -> DataError:
+    line = data.count(b"\n", 0, position) + 1
+    column = position - data.rfind(b"\n", 0, position)
+    found = f"byte 0x{data[position]:02x} at position {column} of the line is not {encoding.upper()}"
+    if data.startswith(UTF16_MARKS):
+        hint = "The file begins like UTF-16: say `encoding: utf-16`"
+    elif encoding != "utf-8":
+        hint = "Name the file's real `encoding:`"
+    else:
+        readable = next(name for name in ("cp1252", "latin-1") if _decodes(data, name))
+        hint = f"If the file is a Windows or Western European one, say `encoding: {readable}`; otherwise save it as UTF-8"
+    return DataError(f"{found}. {hint}", file=path, line=line)
+
+
+def _decodes(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
