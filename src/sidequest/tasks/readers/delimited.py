@@ -97,7 +97,9 @@ def _check_names(names: list[str], path: Path, line: int) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise DataError(
-            f"the header names {repeated[0]!r} twice. If the first row is data, say `header: false`", file=path, line=line
+            f"the header names {repeated[0]!r} twice. If the first row is data, say `header: false`",
+            file=path,
+            line=line,
         )
 
 
@@ -110,5 +112,7 @@ def _wrong_width(
         message += f" (and {len(bad) - 1} more such rows)"
     if widths[first] > width:
         mark = "tab" if delimiter == "\t" else repr(delimiter)
-        message += f". A {mark} inside a text must be " + ("quoted" if quoting else "replaced: without quoting it ends the field")
+        message += f". A {mark} inside a text must be " + (
+            "quoted" if quoting else "replaced: without quoting it ends the field"
+        )
     return DataError(message + ". To leave such rows out, say `bad_rows: skip`", file=path, line=int(lines[first]))

@@ -47,7 +47,7 @@ class ReadSettings(Settings):
     format: Literal["csv", "tsv", "jsonl", "parquet", "conll", "conllu", "idx", "saved"] | None = None
     encoding: str = "utf-8"
     quoting: Literal["standard", "none"] = "standard"
-    delimiter: str | None = Field(None, min_length=1, max_length=1)
+    delimiter: str | None = Field(default=None, min_length=1, max_length=1)
     header: bool | tuple[str, ...] = True
     bad_rows: Literal["refuse", "skip"] = "refuse"
 
@@ -90,7 +90,9 @@ def read_file(path: Path, settings: ReadSettings | None = None) -> Table:
         case "saved":
             return read_saved(path)
         case "idx":
-            raise DataError("idx images need a label file: `{image: FILE, label: FILE}` in place of a file name", file=path)
+            raise DataError(
+                "idx images need a label file: `{image: FILE, label: FILE}` in place of a file name", file=path
+            )
         case _:
             known = ", ".join(FORMATS)
             raise DataError(f"the name does not tell the format; say `format:` with one of {known}", file=path)

@@ -27,7 +27,9 @@ def read_jsonl(path: Path, *, encoding: str = "utf-8") -> Table:
             raise DataError(f"not JSON: {error.msg} at character {error.pos + 1}", file=path, line=number) from None
         if not isinstance(row, dict):
             raise DataError(
-                f"each line must be one JSON object like {{\"text\": …}}, found {type(row).__name__}", file=path, line=number
+                f'each line must be one JSON object like {{"text": …}}, found {type(row).__name__}',
+                file=path,
+                line=number,
             )
         rows.append(row)
         lines.append(number)

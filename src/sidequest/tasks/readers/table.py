@@ -36,7 +36,9 @@ class Table:
         names = list(self.columns)
         if isinstance(column, int):
             if not -len(names) <= column < len(names):
-                raise DataError(f"there is no column {column}; columns are numbered 0 to {len(names) - 1}", file=self.source)
+                raise DataError(
+                    f"there is no column {column}; columns are numbered 0 to {len(names) - 1}", file=self.source
+                )
             return names[column]
         if column not in self.columns:
             raise DataError(f"there is no column {column!r}. {nearest(column, names)}", file=self.source)

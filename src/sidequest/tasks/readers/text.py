@@ -50,7 +50,9 @@ def _undecodable(path: Path, data: bytes, encoding: str, position: int) -> DataE
         hint = "Name the file's real `encoding:`"
     else:
         readable = next(name for name in ("cp1252", "latin-1") if _decodes(data, name))
-        hint = f"If the file is a Windows or Western European one, say `encoding: {readable}`; otherwise save it as UTF-8"
+        hint = (
+            f"If the file is a Windows or Western European one, say `encoding: {readable}`; otherwise save it as UTF-8"
+        )
     return DataError(f"{found}. {hint}", file=path, line=line)
 
 
