@@ -41,9 +41,10 @@ def test_carving_is_disjoint_complete_deterministic_and_stratified(case: int) ->
     assert sorted([*stays.ids, *carved.ids]) == examples.ids.tolist()
     again = carve(examples, take, Objective.CLASSIFICATION, generator(case, "task", "select"))
     assert np.array_equal(again[1].ids, carved.ids)
-    for c in range(classes):
-        exact = take * np.sum(examples.target == c) / n
-        assert abs(np.sum(carved.target == c) - exact) < 1 + 1e-6
+    counts = np.bincount(examples.target, minlength=classes)
+    off = np.abs(np.bincount(carved.target, minlength=classes) - take * counts / n)
+    if counts[counts > 0].min() * (1 - take / n) > 1:  # otherwise keeping a class's last row in train comes first
+        assert off.max() < 1 + 1e-6
     texts = dict(zip(examples.ids.tolist(), examples.columns["text"].to_pylist(), strict=True))
     assert [texts[i] for i in carved.ids.tolist()] == carved.columns["text"].to_pylist()
     assert np.all(np.diff(stays.ids) > 0)
@@ -61,7 +62,7 @@ def test_seed_and_name_decide_the_draw() -> None:
 
 def test_no_class_loses_its_last_row_while_another_can_give_one() -> None:
     counts = np.array([1, 1, 1, 97])
-    for take in range(50):
+    for take in range(98):
         assert np.all(quotas(counts, take)[:3] == 0)
     assert quotas(counts, 100).tolist() == counts.tolist()
 
@@ -104,4 +105,6 @@ def test_limit_keeps_order_and_shares() -> None:
     few = limit(examples, 50, Objective.CLASSIFICATION, generator(0, "t", "limit"))
     assert np.bincount(few.target).tolist() == [45, 5]
     assert np.all(np.diff(few.ids) > 0)
+    rare = rows_with(np.repeat([0, 1, 2], [997, 2, 1]))
+    assert set(limit(rare, 10, Objective.CLASSIFICATION, generator(0, "t", "limit")).target.tolist()) == {0, 1, 2}
     assert limit(examples, 5000, Objective.CLASSIFICATION, generator(0, "t", "limit")) is examples

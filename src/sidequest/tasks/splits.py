@@ -39,24 +39,25 @@ def strata(examples: Examples, objective: Objective) -> np.ndarray:
         return np.asarray(examples.target, dtype=np.int64)
     if objective is Objective.REGRESSION:
         target = np.asarray(examples.target, dtype=np.float64)
-        edges = np.unique(np.quantile(target, np.linspace(0, 1, QUANTILES + 1)[1:-1])) if len(target) else []
+        edges = np.unique(np.quantile(target, np.linspace(0, 1, QUANTILES + 1)[1:-1]))
         return np.searchsorted(edges, target, side="right")
     return np.zeros(len(examples), dtype=np.int64)
 
 
 def quotas(counts: np.ndarray, take: int) -> np.ndarray:
-    """How many rows to take of groups with these counts, `take` in all: each within one row of its exact share.
+    """How many rows to take of groups with these counts, `take` in all: each as near to its exact share as it can be.
 
-    Shares are rounded down and the rest goes to the largest remainders, but to a group that would lose its last row only when
-    no other is left: a class must not vanish from train because *select* got it.
+    Shares are rounded down and the rest goes to the largest remainders. A group gives its last row only when no other group
+    can give one: a class must not vanish from train because *select* got it.
     """
     total = int(counts.sum())
     exact = counts * (take / total) if total else np.zeros(len(counts))
-    quota = np.floor(exact + 1e-9).astype(np.int64)
-    last = quota + 1 >= counts
-    order = np.lexsort((np.arange(len(counts)), -(exact - quota), last))
-    eligible = [group for group in order if quota[group] < counts[group]]
-    quota[eligible[: take - int(quota.sum())]] += 1
+    quota = np.minimum(np.floor(exact + 1e-9).astype(np.int64), counts)
+    while (short := take - int(quota.sum())) > 0:
+        giving = np.flatnonzero(counts - quota > 1)
+        if not len(giving):
+            giving = np.flatnonzero(counts > quota)
+        quota[giving[np.argsort(quota[giving] - exact[giving], kind="stable")][:short]] += 1
     return quota
 
 
@@ -81,7 +82,7 @@ def carve(examples: Examples, take: int, objective: Objective, rng: np.random.Ge
 
 
 def limit(examples: Examples, rows: int, objective: Objective, rng: np.random.Generator) -> Examples:
-    """At most `rows` rows, a stratified sample in the order of the source."""
+    """At most `rows` rows, a stratified sample in the order of the source; no class loses its last row before another."""
     if len(examples) <= rows:
         return examples
-    return examples.take(sample(strata(examples, objective), rows, rng))
+    return carve(examples, len(examples) - rows, objective, rng)[0]
