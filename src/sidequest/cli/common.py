@@ -1,0 +1,123 @@
+"""Options that several commands share, and how they become a setup; progress bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from sidequest.recipe import Recipe
+    from sidequest.runs.setup import Setup
+
+SuiteArgument = Annotated[str, typer.Argument(help="A suite file, or the embedded suite `digits` or `planted`.")]
+ModelOption = Annotated[str | None, typer.Option("--model", help="hf, bilstm, pooled, convnet or custom.")]
+EncoderOption = Annotated[str | None, typer.Option("--encoder", help="A directory, a hub name, or `minilm`.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="name=value: a method's setting; with `train.` or `model.` in front, one of those."),
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="Decides initial weights, order and every draw.")]
+WorkersOption = Annotated[
+    int | None, typer.Option("--workers", help="Processes at once, one thread each. Default: the number of cores.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def make_setup(
+    suite: str, model: str | None, encoder: str | None, assignments: list[str] | None
+) -> tuple[Setup, dict[str, Any]]:
+    """The setup, and the method's own settings from --set."""
+    from sidequest.runs.setup import Setup
+    from sidequest.settings import parse_assignments
+    from sidequest.tasks.loading import load_suite
+
+    given = parse_assignments(assignments or [])
+    if model is not None:
+        given["model"]["kind"] = model
+    if encoder is not None:
+        given["model"]["encoder"] = encoder
+    return Setup.of(load_suite(suite), given["model"], given["train"], where="--set"), given["method"]
+
+
+def recipe_and_suite(source: Path, suite: str | None) -> tuple[Recipe, Setup]:
+    """A recipe from a run directory or file, with the suite that it was made for: changed data is refused."""
+    from sidequest.errors import SettingsError
+    from sidequest.recipe import Recipe
+    from sidequest.runs.directory import read_run
+    from sidequest.runs.setup import Setup
+    from sidequest.tasks.loading import load_suite
+
+    directory = source if source.is_dir() else source.parent
+    path = source / "recipe.json" if source.is_dir() else source
+    recipe = Recipe.read(path)
+    if suite is None:
+        if not (directory / "run.json").exists():
+            raise SettingsError(f"{source}: no run directory around it knows the suite; give --suite")
+        suite = read_run(directory)["suite_path"]
+    provenance = recipe.provenance
+    setup = Setup.of(load_suite(suite), provenance.get("model"), provenance.get("train"), where=str(path))
+    if setup.suite.primary != recipe.primary:
+        raise SettingsError(f"{path}: is for the primary {recipe.primary!r}, the suite's is {setup.suite.primary!r}")
+    setup.check_data(provenance, recipe.tasks, path)
+    return recipe, setup
+
+
+def default_workers() -> int:
+    import os
+
+    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1))
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """A bar with counts, time spent and time left, on the error stream so that output stays clean."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield progress
+
+
+def warm(setup: Setup) -> None:
+    """Encode what frozen-encoder models need once, with all cores, before workers share it."""
+    if setup.model.kind not in ("bilstm", "pooled"):
+        return
+    with progress_bar() as progress:
+        bar = progress.add_task("encoding", total=sum(len(t.splits) for t in setup.suite.tasks.values()), note="")
+        for task in setup.suite.tasks.values():
+            for rows in task.splits.values():
+                progress.update(bar, note=f"{task.name}: {len(rows)} rows")
+                setup.family.inputs(task, rows)
+                progress.advance(bar)
+
+
+def write_out(path: Path | None, text: str) -> None:
+    """To a file or, without one, to standard output."""
+    if path is None:
+        typer.echo(text)
+        return
+    from sidequest.files import write_atomically
+
+    write_atomically(path, text.encode())

@@ -1,0 +1,30 @@
+"""sidequest export: a recipe in another trainer's format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+NAME = "export"
+HELP = (
+    "Write a recipe for another trainer: interleave (arguments of datasets.interleave_datasets), jsonl, parquet, "
+    "machamp or axolotl.\n\n"
+    "Example: sidequest export runs/heu-size/recipe.json --to jsonl --suite suite.yaml -o export"
+)
+NEEDS_ARGUMENTS = True
+
+
+def command(
+    recipe: Annotated[Path, typer.Argument(help="A recipe file, or a run directory.")],
+    to: Annotated[str, typer.Option("--to", help="interleave, jsonl, parquet, machamp or axolotl.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The directory to write into.")],
+    suite: Annotated[str | None, typer.Option("--suite", help="The suite; a run directory knows its own.")] = None,
+) -> None:
+    from sidequest.cli.common import recipe_and_suite
+    from sidequest.runs.exporting import export_recipe
+
+    loaded, setup = recipe_and_suite(recipe, suite)
+    for path in export_recipe(loaded, setup.suite, to, out):
+        typer.echo(str(path))

@@ -1,0 +1,61 @@
+"""sidequest select: run a method, write the recipe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sidequest.cli.common import EncoderOption, ModelOption, SeedOption, SetOption, SuiteArgument
+
+NAME = "select"
+HELP = (
+    "Choose auxiliary tasks, mixture, weights or examples with a method, and write the decision as a recipe.\n\n"
+    "A stopped run continues with the same command.\n\n"
+    "Example: sidequest select suite.yaml -m heu-size -o runs/heu-size --set train.epochs=5"
+)
+NEEDS_ARGUMENTS = True
+
+
+def command(
+    suite: SuiteArgument,
+    method: Annotated[str, typer.Option("--method", "-m", help="See `sidequest methods`.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run directory.")],
+    model: ModelOption = None,
+    encoder: EncoderOption = None,
+    assignments: SetOption = None,
+    seed: SeedOption = 0,
+) -> None:
+    from sidequest.cli.common import make_setup, progress_bar, warm
+    from sidequest.learning.meter import Meter
+    from sidequest.runs.selecting import make_method, select
+
+    setup, settings = make_setup(suite, model, encoder, assignments)
+    make_method(method, settings, seed)  # refuse bad names and settings before data is encoded
+    warm(setup)
+    unit = setup.single_run_work
+    with progress_bar() as progress:
+        rounds = progress.add_task(method, total=None, note="")
+        trial = progress.add_task("trial", total=None, visible=False, note="")
+
+        def on_round(done: int, total: int | None, entry: dict[str, Any], meter: Meter) -> None:
+            shown = ", ".join(f"{key} {_short(value)}" for key, value in entry.items())
+            progress.update(rounds, completed=done, total=total, note=f"{meter.work / unit:.1f}x  {shown}")
+
+        def on_batches(label: str, done: int, total: int, best: float | None) -> None:
+            note = "" if best is None else f"best {best:.3f}"
+            progress.update(trial, description=label or "trial", completed=done, total=total, visible=True, note=note)
+
+        recipe = select(
+            setup, method, settings=settings, seed=seed, directory=out, on_round=on_round, on_batches=on_batches
+        )
+    for index, phase in enumerate(recipe.phases):
+        shares = ", ".join(f"{name} {phase.shares[name]:g}" for name in phase.tasks)
+        typer.echo(f"phase {index + 1} ({phase.order}): {shares}")
+    typer.echo(f"cost {recipe.cost.x:.1f}x, {recipe.cost.trials} trials; written to {out / 'recipe.json'}")
+    typer.echo(f"next: sidequest train {out}")
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,54 @@
+"""sidequest train: the final model of a recipe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+NAME = "train"
+HELP = (
+    "Train the final model of a run directory or a recipe, score it once on the report split, and export it.\n\n"
+    "The data must be what the recipe was made for; a changed dataset is refused with the difference.\n\n"
+    "Example: sidequest train runs/heu-size\n\n"
+    "Example: sidequest train recipe.json --suite suite.yaml -o runs/final"
+)
+NEEDS_ARGUMENTS = True
+
+
+def command(
+    source: Annotated[Path, typer.Argument(help="A run directory, or a recipe file.")],
+    suite: Annotated[str | None, typer.Option("--suite", help="The suite; a run directory knows its own.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to; default: the run directory.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Default: the recipe's.")] = None,
+) -> None:
+    from sidequest.cli.common import progress_bar, recipe_and_suite, warm
+    from sidequest.errors import SettingsError
+    from sidequest.runs.setup import Setup
+    from sidequest.runs.training import train_recipe
+
+    if out is None:
+        if not source.is_dir():
+            raise SettingsError(f"{source}: training a recipe file needs -o; a run directory is its own")
+        out = source
+    recipe, setup = recipe_and_suite(source, suite)
+    if setup.suite.goal == "primary":  # candidates that the recipe leaves out need not be encoded
+        setup = Setup(setup.suite.subset(recipe.auxiliaries), setup.model, setup.train)
+    warm(setup)
+    seed = int(recipe.provenance.get("seed", 0)) if seed is None else seed
+    with progress_bar() as progress:
+        bar = progress.add_task("training", total=None, note="")
+
+        def on_batches(done: int, total: int, best: float | None) -> None:
+            progress.update(bar, completed=done, total=total, note="" if best is None else f"best on select {best:.3f}")
+
+        trained = train_recipe(setup, recipe, seed, directory=out, progress=on_batches)
+    for split, scores in (("select", trained.select), ("report", trained.report)):
+        typer.echo(f"{split}: " + ", ".join(f"{name} {value:.4f}" for name, value in scores.items()))
+    if trained.majority is not None:
+        typer.echo(f"report, always the most frequent class: {trained.majority:.4f}")
+        if trained.report[setup.suite.tasks[recipe.primary].metric] <= trained.majority:
+            typer.echo("This model is no better than the most frequent class: do not trust choices made with it.")
+    typer.echo(f"model: {out / 'model'}")
+    typer.echo(f"next: sidequest predict {out / 'model'} FILE")

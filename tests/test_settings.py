@@ -1,0 +1,30 @@
+"""Settings: every fault at once, the nearest name, values that mean what they look like."""
+
+import pytest
+
+from sidequest.errors import SettingsError
+from sidequest.settings import TrainSettings, parse, parse_assignments
+
+
+def test_assignments_go_to_their_room():
+    found = parse_assignments(["train.epochs=3", "model.kind=pooled", "gamma=1e-3", "tasks=[a, b]", "on=true", "x=null"])
+    assert found == {
+        "train": {"epochs": 3},
+        "model": {"kind": "pooled"},
+        "method": {"gamma": 0.001, "tasks": ["a", "b"], "on": True, "x": None},
+    }
+
+
+@pytest.mark.parametrize(("pair", "says"), [("epochs", "name=value"), ("trian.epochs=1", "Did you mean 'train'")])
+def test_bad_assignments(pair, says):
+    with pytest.raises(SettingsError, match=says):
+        parse_assignments([pair])
+
+
+def test_all_faults_at_once_with_the_nearest_name():
+    with pytest.raises(SettingsError) as caught:
+        parse(TrainSettings, {"epoch": 3, "batch_size": 0}, "suite.yaml: train")
+    message = str(caught.value)
+    assert "unknown setting 'epoch'. Did you mean 'epochs'?" in message
+    assert "batch_size" in message
+    assert "found 0" in message
