@@ -15,6 +15,7 @@ from torch import Tensor
 
 from sidequest.errors import DataError, unknown
 from sidequest.learning.batching import Stream, evaluation_batches
+from sidequest.learning.deltas import Course, DeltaTraining
 from sidequest.learning.losses import predictions, task_loss
 from sidequest.learning.meter import Meter
 from sidequest.learning.state import LearnerState, read_state, write_state
@@ -42,7 +43,7 @@ class EncodedTasks:
         return self.encoded[key]
 
 
-class TorchLearner:
+class TorchLearner(DeltaTraining):
     """A multi-task model in training. Implements `sidequest.learning.protocol.Learner`.
 
     One optimiser for the shared encoder and all heads. A head that a batch does not use has no gradient and is not touched, so a
@@ -68,7 +69,9 @@ class TorchLearner:
         self.meter = meter if meter is not None else Meter()
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self._data = data or EncodedTasks(family)
-        self.model: MultiTaskModel = family.build(seed).to(self.device)
+        with torch.random.fork_rng(devices=[]):  # modules draw initial values from torch's global generator
+            torch.manual_seed(seed_of(seed, "build"))
+            self.model: MultiTaskModel = family.build(seed).to(self.device)
         self._streams: dict[tuple[str, str], Stream] = {}
         self._stream_positions: dict[str, tuple[int, int]] = {}
         self._random = torch.Generator().manual_seed(seed_of(seed, "dropout")).get_state()
@@ -76,6 +79,7 @@ class TorchLearner:
         self._total: int | None = None
         self._step = 0
         self.optimizer = self._new_optimizer()
+        self.courses: dict[str, Course] = {}  # tasks with an optimiser and a schedule of their own (`begin_deltas`)
 
     # What there is
 
@@ -134,6 +138,18 @@ class TorchLearner:
             group["lr"] = rate
         self.optimizer.step()
         self._step += 1
+
+    @contextmanager
+    def on_course(self, course: Course, rate: float) -> Iterator[None]:
+        """Train with another optimiser and schedule, and a factor on the learning rate, for a while."""
+        own = self.optimizer, self._step, self._total, self._learning_rate
+        self.optimizer = course.optimizer or self._new_optimizer()
+        self._step, self._total, self._learning_rate = course.step, course.total, self._learning_rate * rate
+        try:
+            yield
+        finally:
+            course.optimizer, course.step = self.optimizer, self._step
+            self.optimizer, self._step, self._total, self._learning_rate = own
 
     def _schedule(self) -> float:
         """The learning rate's factor: linear warm-up, then decay to zero over the total that `begin` set."""
@@ -197,55 +213,77 @@ class TorchLearner:
 
     # State
 
-    def snapshot(self) -> LearnerState:
+    def snapshot(self, *, weights_only: bool = False) -> LearnerState:
+        if weights_only:
+            return LearnerState({name: tensor.detach().clone() for name, tensor in self._weights().items()}, {})
         tensors = {name: tensor.detach().clone() for name, tensor in self._tensors().items()}
         plain = {
             "seed": self.seed,
             "step": self._step,
             "total": self._total,
             "streams": self._stream_positions | {_key(*k): (s.epoch, s.taken) for k, s in self._streams.items()},
+            "courses": [(task, course.total, course.step) for task, course in self.courses.items()],
         }
         return LearnerState(tensors, plain)
 
     def restore(self, snapshot: LearnerState) -> None:
-        plain = snapshot.plain
-        self._step, self._total = plain["step"], plain["total"]
-        self._stream_positions = {key: (epoch, taken) for key, (epoch, taken) in plain["streams"].items()}
-        for (task, subset), stream in self._streams.items():
-            stream.seek(*self._stream_positions.get(_key(task, subset), (0, 0)))
-        self._random = snapshot.tensors["random"].clone()
         live = {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
         with torch.no_grad():
             for name, tensor in snapshot.tensors.items():
                 if name.startswith("model."):
                     live[name.removeprefix("model.")].copy_(tensor)
-        self.optimizer = self._new_optimizer()
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        for name, tensor in snapshot.tensors.items():
-            if name.startswith("optimizer."):
+        plain = snapshot.plain
+        if not plain:  # of the weights only
+            return
+        self._step, self._total = plain["step"], plain["total"]
+        self._stream_positions = {key: (epoch, taken) for key, (epoch, taken) in plain["streams"].items()}
+        for (task, subset), stream in self._streams.items():
+            stream.seek(*self._stream_positions.get(_key(task, subset), (0, 0)))
+        self._random = snapshot.tensors["random"].clone()
+        self.optimizer = self._restored_optimizer(snapshot.tensors, "optimizer")
+        self.courses = {
+            task: Course(total, step, self._restored_optimizer(snapshot.tensors, f"course-{number}"))
+            for number, (task, total, step) in enumerate(plain["courses"])
+        }
+
+    def _restored_optimizer(self, tensors: Mapping[str, Tensor], prefix: str) -> torch.optim.Optimizer:
+        optimizer = self._new_optimizer()
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        for name, tensor in tensors.items():
+            if name.startswith(f"{prefix}."):
                 _, index, key = name.split(".")
-                self.optimizer.state[parameters[int(index)]][key] = tensor.clone()
+                optimizer.state[parameters[int(index)]][key] = tensor.clone()
+        return optimizer
 
     def fresh(self, seed: int) -> TorchLearner:
         return TorchLearner(
             self.suite, self.family, self.settings, seed=seed, meter=self.meter, device=self.device, data=self._data
         )
 
-    def save(self, directory: Path) -> None:
-        write_state(self.snapshot(), directory)
+    def save(self, directory: Path, snapshot: LearnerState | None = None) -> None:
+        write_state(snapshot or self.snapshot(), directory)
 
     def load(self, directory: Path) -> None:
         self.restore(read_state(directory, self.device))
 
-    def _tensors(self) -> dict[str, Tensor]:
-        """Everything that changes in training: trained parameters, buffers, optimiser state, random state."""
+    def _weights(self) -> dict[str, Tensor]:
+        """Trained parameters and buffers."""
         named: dict[str, Tensor] = {f"model.{name}": p for name, p in self.model.named_parameters() if p.requires_grad}
-        named |= {f"model.{name}": buffer for name, buffer in self.model.named_buffers()}
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        for index, parameter in enumerate(parameters):
-            for key, value in self.optimizer.state.get(parameter, {}).items():
-                if isinstance(value, Tensor):
-                    named[f"optimizer.{index}.{key}"] = value
+        return named | {f"model.{name}": buffer for name, buffer in self.model.named_buffers()}
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """Everything that changes in training: weights, optimiser states, random state."""
+        named = self._weights()
+        optimizers = {"optimizer": self.optimizer}
+        for number, course in enumerate(self.courses.values()):
+            if course.optimizer is not None:
+                optimizers[f"course-{number}"] = course.optimizer
+        for prefix, optimizer in optimizers.items():
+            parameters = [p for group in optimizer.param_groups for p in group["params"]]
+            for index, parameter in enumerate(parameters):
+                for key, value in optimizer.state.get(parameter, {}).items():
+                    if isinstance(value, Tensor):
+                        named[f"{prefix}.{index}.{key}"] = value
         return named | {"random": self._random}
 
     # Small things
