@@ -16,7 +16,8 @@ def task_loss(task: Task, logits: Tensor, labels: Tensor) -> Tensor:
     The squared error is halved: it is then the negative log-likelihood of a unit-variance Gaussian (up to a constant), the same
     unit as cross-entropy.
     """
-    logits = logits.float()
+    if logits.dtype.itemsize < 4:  # a loss in half precision is too coarse to learn from
+        logits = logits.float()
     if task.objective == Objective.REGRESSION:
         return 0.5 * functional.mse_loss(logits, labels)
     if task.objective == Objective.TAGGING:

@@ -6,9 +6,11 @@ task's data. Methods see only these calls. Powers beyond them are separate small
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
 
 from sidequest.learning.meter import Meter
 from sidequest.recipe import Subset
@@ -58,14 +60,57 @@ class Learner(Protocol):
         """Every metric of the task on a split."""
         ...
 
-    def snapshot(self) -> Snapshot: ...
+    def snapshot(self, *, weights_only: bool = False) -> Snapshot:
+        """All that `restore` needs to continue as from here; with `weights_only`, only what decides predictions."""
+        ...
 
-    def restore(self, snapshot: Snapshot) -> None: ...
+    def restore(self, snapshot: Snapshot) -> None:
+        """Bring back all that the snapshot holds; one of weights leaves optimiser, schedule and positions as they are."""
+        ...
 
     def fresh(self, seed: int) -> Learner: ...
 
-    def save(self, directory: Path) -> None:
-        """Write everything that `snapshot` holds, as safetensors and JSON."""
+    def save(self, directory: Path, snapshot: Snapshot | None = None) -> None:
+        """Write a snapshot (None: one taken now) as safetensors and JSON."""
         ...
 
     def load(self, directory: Path) -> None: ...
+
+
+Delta = Any  # opaque: what training on one task changed; only the learner that collected it can read it
+
+
+@runtime_checkable
+class Deltas(Protocol):
+    """The power to collect what training on each task would change, and to look at θ + Σᵢ αᵢδᵢ before taking it (αVIL).
+
+    Call order: `begin_deltas` once; then, epoch after epoch, `collect_delta` for each task, `merged_loss` as often as wanted, and
+    `apply_deltas`. All deltas of a call must have been collected since the parameters last changed.
+    """
+
+    def begin_deltas(self, totals: Mapping[str, int]) -> None:
+        """Start anew: for each task named an optimiser of its own, and a schedule over that many batches of the task."""
+        ...
+
+    def collect_delta(
+        self, task: str, n_batches: int, *, weight: float = 1.0, rate: float = 1.0, keep_optimizer: bool = True
+    ) -> Delta:
+        """Train on a task's next batches, keep what changed, and put parameters and buffers back.
+
+        The task's position in its data and its schedule move on, and so does its optimiser unless `keep_optimizer` is False,
+        which starts and ends with none. `weight` multiplies the loss, `rate` the learning rate.
+        """
+        ...
+
+    def merged_loss(
+        self, task: str, deltas: Sequence[Delta], alphas: np.ndarray, rows: np.ndarray | None = None
+    ) -> tuple[float, np.ndarray]:
+        """A task's mean loss on *select* at θ + Σᵢ αᵢδᵢ, and its gradient with respect to α, float64 [len(deltas)].
+
+        rows: positions in *select*; None: all. Without dropout. The learner stays as it was.
+        """
+        ...
+
+    def apply_deltas(self, deltas: Sequence[Delta], alphas: np.ndarray) -> None:
+        """θ ← θ + Σᵢ αᵢδᵢ."""
+        ...

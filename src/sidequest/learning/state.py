@@ -29,5 +29,6 @@ def write_state(state: LearnerState, directory: Path) -> None:
 
 def read_state(directory: Path, device: torch.device) -> LearnerState:
     tensors = load_file(directory / "state.safetensors", device=str(device))
-    tensors["random"] = tensors["random"].cpu()
+    if "random" in tensors:  # a state of the weights only has none
+        tensors["random"] = tensors["random"].cpu()
     return LearnerState(tensors, read_json(directory / "state.json"))

@@ -1,0 +1,228 @@
+"""What one task's training changes, and the model at θ + Σᵢ αᵢδᵢ: the `Deltas` power of `TorchLearner`.
+
+The gradient with respect to α needs no graph through the deltas. With m(α) = θ + Σⱼ αⱼδⱼ the chain rule gives
+∂L/∂αᵢ = ⟨∇L(m), δᵢ⟩: one ordinary backward pass at the merged point, and one dot product per task.
+
+Memory: beyond an ordinary training step this holds θ once more (to put it back) and each task's delta once. Optimiser states that
+are kept per task come on top: one parameter-sized tensor per task for SGD with momentum, two for AdamW.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sidequest.learning.batching import evaluation_batches
+from sidequest.learning.losses import task_loss
+from sidequest.learning.meter import Meter
+from sidequest.models.base import Batch, MultiTaskModel
+from sidequest.settings import TrainSettings
+from sidequest.tasks.task import Task
+
+if TYPE_CHECKING:
+    from sidequest.learning.torch_learner import EncodedTasks
+
+# Merging and dot products go through the parameters in blocks of this many numbers, so that what was just computed is still in
+# the processor's cache when it is used: the cost is about one pass over each delta, not four.
+BLOCK = 1 << 16
+
+
+@dataclass(frozen=True)
+class TorchDelta:
+    """Where training on one task led.
+
+    end: values *after* training of the parameters that changed. The difference itself is not stored: in floating point
+        θ + (θᵢ − θ) need not be θᵢ, while interpolating towards the end is exact at α = 1. A parameter that the task does not
+        touch (another task's head, a frozen layer) takes no memory.
+    buffers: values after training of the buffers that changed (batch-norm statistics).
+    weight: the loss weight that was trained with.
+    """
+
+    end: dict[str, Tensor]
+    buffers: dict[str, Tensor]
+    weight: float
+
+    @property
+    def bytes(self) -> int:
+        return sum(tensor.nbytes for tensor in (*self.end.values(), *self.buffers.values()))
+
+
+@dataclass
+class Course:
+    """A task's own optimiser (None: to be made) and its place in its own schedule."""
+
+    total: int
+    step: int = 0
+    optimizer: torch.optim.Optimizer | None = None
+
+
+class Host(Protocol):
+    """What `DeltaTraining` uses of the learner that it is mixed into."""
+
+    model: MultiTaskModel
+    meter: Meter
+    settings: TrainSettings
+    courses: dict[str, Course]
+    _data: EncodedTasks
+
+    def train(self, task: str, n_batches: int, *, weight: float = 1.0) -> list[float]: ...
+    def on_course(self, course: Course, rate: float) -> AbstractContextManager[None]: ...
+    def _task(self, name: str) -> Task: ...
+    def _to_device(self, batch: Batch) -> Batch: ...
+
+
+class DeltaTraining:
+    """Gives a learner the `Deltas` power; see the protocol for what each call promises."""
+
+    def begin_deltas(self: Host, totals: Mapping[str, int]) -> None:
+        self.courses = {task: Course(total) for task, total in totals.items()}
+
+    def collect_delta(
+        self: Host, task: str, n_batches: int, *, weight: float = 1.0, rate: float = 1.0, keep_optimizer: bool = True
+    ) -> TorchDelta:
+        course = self.courses[task]
+        start, statistics = _copy(trained(self.model)), _copy(dict(self.model.named_buffers()))
+        with self.on_course(course, rate):
+            self.train(task, n_batches, weight=weight)
+        if not keep_optimizer:
+            course.optimizer = None
+        self.model.zero_grad(set_to_none=True)
+        return TorchDelta(
+            _put_back(trained(self.model), start), _put_back(dict(self.model.named_buffers()), statistics), weight
+        )
+
+    def merged_loss(
+        self: Host, task: str, deltas: Sequence[TorchDelta], alphas: np.ndarray, rows: np.ndarray | None = None
+    ) -> tuple[float, np.ndarray]:
+        spec = self._task(task)
+        inputs = self._data.of(spec, "select")
+        chosen = np.arange(len(inputs)) if rows is None else np.asarray(rows, dtype=np.int64)
+        total = 0.0
+        with self.meter.timed(task) as count, merged(self.model, deltas, alphas) as start, backward_in_eval(self.model):
+            for positions in evaluation_batches(inputs.lengths[chosen], self.settings.eval_batch_size):
+                batch = self._to_device(inputs.collate(chosen[positions]))
+                loss = task_loss(spec, self.model(task, batch), batch["labels"]) * (len(positions) / len(chosen))
+                loss.backward()
+                total += loss.item()
+                count.batches += 1
+                count.examples += len(positions)
+                count.tokens += int(inputs.lengths[chosen[positions]].sum())
+            gradient = [gradient_along(self.model, start, delta) for delta in deltas]
+            self.model.zero_grad(set_to_none=True)
+        return total, np.array(gradient)
+
+    def apply_deltas(self: Host, deltas: Sequence[TorchDelta], alphas: np.ndarray) -> None:
+        merge(self.model, deltas, alphas)
+
+
+def trained(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters that learn, by name."""
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+@torch.no_grad()
+def merge(model: nn.Module, deltas: Sequence[TorchDelta], alphas: np.ndarray) -> None:
+    """Parameters ← θ + Σᵢ αᵢδᵢ. Buffers ← the mean of the tasks' buffers, weighted as their losses were.
+
+    Buffers are statistics of data, not directions: the mean keeps variances positive and does not depend on α, so that the
+    gradient with respect to α is complete. With one task it is that task's buffer, to the bit. Counters (integers) are those of
+    the first delta that has them.
+    """
+    if len(deltas) != len(alphas):
+        raise ValueError(f"{len(deltas)} deltas need as many alphas, found {len(alphas)}")
+    for name, parameter in trained(model).items():
+        ends = [
+            (delta.end[name], float(alpha)) for delta, alpha in zip(deltas, alphas, strict=True) if name in delta.end
+        ]
+        if ends:
+            _interpolate(parameter, ends)
+    whole = sum(delta.weight for delta in deltas)
+    for name, buffer in model.named_buffers():
+        changed = [delta for delta in deltas if name in delta.buffers]
+        if changed and not buffer.is_floating_point():
+            buffer.copy_(changed[0].buffers[name])
+        elif changed:
+            # A task that left the buffer as it was counts with the value it left.
+            values = [(delta.buffers.get(name, buffer), delta.weight / whole) for delta in deltas]
+            buffer.copy_(torch.stack([value * share for value, share in values]).sum(0))
+
+
+@contextmanager
+def merged(model: nn.Module, deltas: Sequence[TorchDelta], alphas: np.ndarray) -> Iterator[dict[str, Tensor]]:
+    """The model at the merged point for a while; gives θ, to which it returns, for the parameters that some delta moves."""
+    start = _copy({name: p for name, p in trained(model).items() if any(name in delta.end for delta in deltas)})
+    statistics = _copy({n: b for n, b in model.named_buffers() if any(n in delta.buffers for delta in deltas)})
+    try:
+        merge(model, deltas, alphas)
+        yield start
+    finally:
+        _write(trained(model), start)
+        _write(dict(model.named_buffers()), statistics)
+
+
+@torch.no_grad()
+def gradient_along(model: nn.Module, start: Mapping[str, Tensor], delta: TorchDelta) -> float:
+    """⟨∇L, δᵢ⟩ with δᵢ = end − start. Blocks are summed in double precision."""
+    parameters, total = trained(model), 0.0
+    for name, end in delta.end.items():
+        gradient = parameters[name].grad
+        if gradient is not None:
+            blocks = zip(_blocks(gradient), _blocks(end), _blocks(start[name]), strict=True)
+            total += sum(torch.dot(g, e - s).item() for g, e, s in blocks)
+    return total
+
+
+@contextmanager
+def backward_in_eval(model: nn.Module) -> Iterator[None]:
+    """A backward pass without dropout and with fixed batch-norm statistics."""
+    model.eval()
+    # cuDNN's recurrent kernels refuse a backward pass in evaluation mode; the plain kernels do not.
+    recurrent = any(isinstance(module, nn.RNNBase) for module in model.modules())
+    with torch.backends.cudnn.flags(enabled=not recurrent and torch.backends.cudnn.enabled):
+        model.zero_grad(set_to_none=True)
+        yield
+
+
+def _interpolate(parameter: Tensor, ends: Sequence[tuple[Tensor, float]]) -> None:
+    """θ ← θ + Σᵢ αᵢ(endᵢ − θ), exactly end₁ for one task with α₁ = 1."""
+    values = parameter.contiguous()  # the parameter itself, unless its memory has another order
+    alphas, columns = [alpha for _, alpha in ends], zip(*(_blocks(end) for end, _ in ends), strict=True)
+    for block, (first, *others) in zip(_blocks(values), columns, strict=True):
+        total = torch.lerp(block, first, alphas[0])
+        for other, alpha in zip(others, alphas[1:], strict=True):
+            total.add_(other - block, alpha=alpha)
+        block.copy_(total)
+    if not parameter.is_contiguous():
+        parameter.copy_(values)
+
+
+def _blocks(tensor: Tensor) -> tuple[Tensor, ...]:
+    return tensor.reshape(-1).split(BLOCK)
+
+
+def _copy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
+
+
+@torch.no_grad()
+def _put_back(live: Mapping[str, Tensor], before: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return what changed, and write the old values back. Empties `before` on the way, so that no second copy of all is held."""
+    changed = {}
+    for name in list(before):
+        old, now = before.pop(name), live[name]
+        if not torch.equal(now, old):
+            changed[name] = now.detach().clone()
+            now.copy_(old)
+    return changed
+
+
+@torch.no_grad()
+def _write(live: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
+    for name, value in values.items():
+        live[name].copy_(value)
