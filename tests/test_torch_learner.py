@@ -1,15 +1,17 @@
 """The training loop: exact snapshots, independence of other tasks, schedules and weights that do what they say."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
-from tiny import TinyFamily, tiny_learner, tiny_suite
 
 from sidequest.errors import DataError, SettingsError
 from sidequest.learning.losses import task_loss
 from sidequest.learning.torch_learner import TorchLearner
 from sidequest.recipe import Subset
 from sidequest.settings import ModelSettings, TrainSettings
+from tiny import TinyFamily, tiny_learner, tiny_suite
 
 
 def parameters(learner) -> dict[str, torch.Tensor]:
@@ -133,7 +135,7 @@ def test_schedule_warms_up_and_decays(decay):
     if decay == "constant":
         assert rates[9:] == pytest.approx([1.0] * 41)
     else:
-        assert all(a >= b for a, b in zip(rates[9:], rates[10:], strict=False))
+        assert all(a >= b for a, b in itertools.pairwise(rates[9:]))
         assert 0 < rates[-1] < 0.03
 
 
