@@ -4,13 +4,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from tiny import tiny_learner
 
 from sidequest.errors import SettingsError
 from sidequest.learning import fit as fitting
 from sidequest.learning.fit import apportion, fit, phase_length, task_order
 from sidequest.recipe import Phase, Subset
 from sidequest.settings import TrainSettings
+from tiny import tiny_learner
 
 TRAIN = TrainSettings(batch_size=16, epochs=3, patience=None)
 

@@ -7,7 +7,9 @@ from sidequest.settings import TrainSettings, parse, parse_assignments
 
 
 def test_assignments_go_to_their_room():
-    found = parse_assignments(["train.epochs=3", "model.kind=pooled", "gamma=1e-3", "tasks=[a, b]", "on=true", "x=null"])
+    found = parse_assignments(
+        ["train.epochs=3", "model.kind=pooled", "gamma=1e-3", "tasks=[a, b]", "on=true", "x=null"]
+    )
     assert found == {
         "train": {"epochs": 3},
         "model": {"kind": "pooled"},

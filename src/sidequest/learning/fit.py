@@ -148,14 +148,14 @@ def fit(
             at.history.append({"phase": index, "batches": length.looks[look], "score": score})
             at.stale += 1
             if score > at.best or best is None:
-                at.best, best, at.stale = score, learner.snapshot(), 0
+                at.best, best, at.stale = score, learner.snapshot(weights_only=True), 0
             at.look = look + 1
             if patience is not None and at.stale >= patience:
                 break
             if checkpoints is not None and time.monotonic() - saved >= checkpoint_seconds:
                 _save(learner, best, at, checkpoints)
                 saved = time.monotonic()
-        if best is not None:  # the next phase starts from the best so far
+        if best is not None:  # the next phase starts from the best so far; positions in the data go on
             learner.restore(best)
         at.phase, at.look, at.stale = index + 1, 0, 0
     return FitResult(at.best, at.history)
@@ -170,12 +170,9 @@ def _check_tasks(phase: Phase, learner: Learner) -> None:
 
 
 def _save(learner: Learner, best: Snapshot, at: _Progress, directory: Path) -> None:
-    now = learner.snapshot()
     generation = f"{at.phase}-{at.look}"
     learner.save(directory / f"now-{generation}")
-    learner.restore(best)
-    learner.save(directory / f"best-{generation}")
-    learner.restore(now)
+    learner.save(directory / f"best-{generation}", best)
     write_json(directory / "fit.json", {**vars(at), "generation": generation, "meter": learner.meter.to_json()})
     for old in directory.iterdir():  # only after the new generation is complete
         if old.is_dir() and not old.name.endswith(f"-{generation}"):
@@ -188,7 +185,7 @@ def _load(learner: Learner, directory: Path) -> tuple[_Progress, Snapshot]:
     data = read_json(directory / "fit.json")
     generation, meter = data.pop("generation"), Meter.from_json(data.pop("meter"))
     learner.load(directory / f"best-{generation}")
-    best = learner.snapshot()
+    best = learner.snapshot(weights_only=True)
     learner.load(directory / f"now-{generation}")
     learner.meter.tasks.clear()
     learner.meter.add(meter)
