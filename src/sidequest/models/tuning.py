@@ -1,0 +1,87 @@
+"""Which parameters of a base model learn: frozen layers, and low-rank adapters through `peft`."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from torch import nn
+
+from sidequest.errors import SettingsError
+from sidequest.models.base import seeded
+from sidequest.settings import LoraSettings
+
+
+def freeze_layers(base: Any, count: int) -> None:
+    """Keep the embeddings and the first `count` layers as they were pretrained; with all layers, everything but the pooler.
+
+    A pooler always learns: it belongs to the heads, and many encoders come without a trained one.
+    """
+    if count == 0:
+        return
+    layers = layer_list(base)
+    if count > len(layers):
+        raise SettingsError(f"model.freeze={count}: the encoder has {len(layers)} layers")
+    if count == len(layers):
+        base.requires_grad_(False)
+        if (pooler := getattr(base, "pooler", None)) is not None:
+            pooler.requires_grad_(True)
+        return
+    for module in (base.embeddings, *layers[:count]):
+        module.requires_grad_(False)
+
+
+def layer_list(base: Any) -> nn.ModuleList:
+    """The encoder's layers, first to last, whatever the architecture calls them."""
+    depth = base.config.num_hidden_layers
+    for module in base.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == depth:
+            # ALBERT keeps one group of layers and runs it `depth` times: nothing to cut between its layers.
+            if getattr(base.config, "num_hidden_groups", depth) != depth:
+                break
+            return module
+    raise SettingsError(
+        f"model.freeze: the layers of the architecture {base.config.model_type!r} share their weights, so they cannot be "
+        "frozen one by one; leave model.freeze at 0, or use model.kind=bilstm or pooled, where the whole encoder is frozen"
+    )
+
+
+def add_adapters(base: Any, settings: LoraSettings, seed: int) -> None:
+    """Put low-rank adapters into the base model, in place; only they and a pooler learn."""
+    peft = _peft()
+    targets = list(settings.targets) if settings.targets is not None else None
+    config = peft.LoraConfig(
+        r=settings.r, lora_alpha=settings.alpha, lora_dropout=settings.dropout, target_modules=targets, bias="none"
+    )
+    try:
+        with seeded(seed, "adapters"):
+            peft.inject_adapter_in_model(config, base)
+    except ValueError:
+        linear = sorted({name.split(".")[-1] for name, module in base.named_modules() if isinstance(module, nn.Linear)})
+        what = f"names none of its layers: {targets}" if targets else "is needed for this architecture"
+        raise SettingsError(
+            f"model.lora.targets {what} ({base.config.model_type}). Its linear layers: {', '.join(linear)}"
+        ) from None
+    if (pooler := getattr(base, "pooler", None)) is not None:
+        pooler.requires_grad_(True)
+
+
+def merged(base: nn.Module) -> nn.Module:
+    """A copy of the base model with its adapters added to the weights: the plain architecture again."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    plain = copy.deepcopy(base)
+    for name, module in list(plain.named_modules()):
+        if isinstance(module, BaseTunerLayer):
+            module.merge()
+            parent, _, child = name.rpartition(".")
+            setattr(plain.get_submodule(parent), child, module.get_base_layer())
+    return plain
+
+
+def _peft() -> Any:
+    try:
+        import peft
+    except ImportError:
+        raise SettingsError("model.lora needs the `peft` extra: pip install 'sidequest[peft]'") from None
+    return peft
