@@ -10,6 +10,8 @@ import typer
 NAME = "train"
 HELP = (
     "Train the final model of a run directory or a recipe, score it once on the report split, and export it.\n\n"
+    "A method that trains the model itself (alphavil, diw) has left it in the run directory: that one is exported. "
+    "Give the recipe file instead to train anew with the learned weights.\n\n"
     "The data must be what the recipe was made for; a changed dataset is refused with the difference.\n\n"
     "Example: sidequest train runs/heu-size\n\n"
     "Example: sidequest train recipe.json --suite suite.yaml -o runs/final"
@@ -26,7 +28,7 @@ def command(
     from sidequest.cli.common import progress_bar, recipe_and_suite, warm
     from sidequest.errors import SettingsError
     from sidequest.runs.setup import Setup
-    from sidequest.runs.training import train_recipe
+    from sidequest.runs.training import own_weights, train_recipe
 
     if out is None:
         if not source.is_dir():
@@ -43,7 +45,8 @@ def command(
         def on_batches(done: int, total: int, best: float | None) -> None:
             progress.update(bar, completed=done, total=total, note="" if best is None else f"best on select {best:.3f}")
 
-        trained = train_recipe(setup, recipe, seed, directory=out, progress=on_batches)
+        own = own_weights(source, recipe, seed)
+        trained = train_recipe(setup, recipe, seed, directory=out, trained=own, progress=on_batches)
     for split, scores in (("select", trained.select), ("report", trained.report)):
         typer.echo(f"{split}: " + ", ".join(f"{name} {value:.4f}" for name, value in scores.items()))
     if trained.majority is not None:

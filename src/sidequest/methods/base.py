@@ -11,9 +11,13 @@ Lifecycle, driven by `sidequest.runs.driver`, which alone saves, resumes, meters
             state = method.round(state, learner, rng) # the method drives the learner itself
     recipe = method.recipe(state)
 
+Some methods learn weights *while* they train, so that the model in the learner is itself a result (αVIL, DIW). Such a method sets
+`trains_model` and says in `improved` when the model is the best yet: the driver keeps it, gives it back at the end and saves it as
+`trained/` beside the recipe. The recipe still says what to train on, for a model of another size or another trainer.
+
 Rules. State is a pydantic model of plain data; a method keeps nothing on itself. `rng` is made anew for each call from (seed,
-number of the call), so nothing about randomness needs saving. A method never imports torch and never sees *report*: it is maths and
-decisions. It must not depend on the order of the candidates in the suite.
+number of the call), so nothing about randomness needs saving. A method never imports torch and never sees *report*: it is maths
+and decisions. It must not depend on the order of the candidates in the suite.
 """
 
 from __future__ import annotations
@@ -83,6 +87,7 @@ class Method(ABC, Generic[SettingsT, StateT]):
     cost: ClassVar[str] = "0x"
     returns: ClassVar[str] = "tasks"
     requires: ClassVar[tuple[type, ...]] = ()
+    trains_model: ClassVar[bool] = False
     Settings: ClassVar[type[Settings]] = NoSettings
     State: ClassVar[type[State]]
 
@@ -105,6 +110,10 @@ class Method(ABC, Generic[SettingsT, StateT]):
     def round(self, state: StateT, learner: Learner, rng: np.random.Generator) -> StateT:
         """The state after one small stretch of work on the learner."""
         raise TypeError(f"{self.name} has no rounds")
+
+    def improved(self, state: StateT) -> bool:
+        """For a method that trains the model: whether the last round left the best model so far, to be kept."""
+        return False
 
     @abstractmethod
     def done(self, state: StateT) -> bool: ...

@@ -14,7 +14,7 @@ from sidequest.numerics.statistics import mean_interval, paired_comparison
 from sidequest.recipe import Recipe
 from sidequest.runs.selecting import make_method, select
 from sidequest.runs.setup import Setup
-from sidequest.runs.training import Trained, train_recipe
+from sidequest.runs.training import Trained, own_weights, train_recipe
 from sidequest.search.executors import run_jobs
 from sidequest.search.trials import TrialCache, TrialResult, plan_key
 
@@ -140,7 +140,7 @@ def run_job(setup: Setup, job: Job) -> Outcome:
     if scores_path.exists():
         data = read_json(scores_path)
     else:
-        data = _train(setup, recipe, job.seed) | {"seconds": time.perf_counter() - start}
+        data = _train(setup, recipe, job.seed, job.directory) | {"seconds": time.perf_counter() - start}
         write_json(scores_path, data)
     return Outcome(
         method=job.method,
@@ -156,8 +156,13 @@ def run_job(setup: Setup, job: Job) -> Outcome:
     )
 
 
-def _train(setup: Setup, recipe: Recipe, seed: int) -> dict[str, Any]:
-    """Train and score; the same phases and seed are trained once, whichever method asked for them."""
+def _train(setup: Setup, recipe: Recipe, seed: int, run: Path) -> dict[str, Any]:
+    """Train and score; the same phases and seed are trained once, whichever method asked for them.
+
+    A method that has trained the model itself is scored as it stands: its cost is in the selection.
+    """
+    if (own := own_weights(run, recipe, seed)) is not None:
+        return _scores(setup, train_recipe(setup, recipe, seed, trained=own))
     facts = setup.facts(recipe.tasks)
     plan = Plan(phases=recipe.phases, seed=seed)
     report = {name: task.fingerprints.get("report") for name, task in setup.suite.tasks.items()}
@@ -170,7 +175,13 @@ def _train(setup: Setup, recipe: Recipe, seed: int) -> dict[str, Any]:
         return read_json(path)
     trained = train_recipe(setup, recipe, seed)
     cache.put(plan_key(plan, facts), _as_trial(trained))
-    data = {
+    data = _scores(setup, trained)
+    write_json(path, data)
+    return data
+
+
+def _scores(setup: Setup, trained: Trained) -> dict[str, Any]:
+    return {
         "score": _score(setup, trained),
         "report": trained.report,
         "select": trained.select,
@@ -179,8 +190,6 @@ def _train(setup: Setup, recipe: Recipe, seed: int) -> dict[str, Any]:
         "history": trained.history,
         "meter": trained.meter.to_json(),
     }
-    write_json(path, data)
-    return data
 
 
 def _as_trial(trained: Trained) -> TrialResult:

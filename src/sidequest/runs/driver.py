@@ -2,7 +2,8 @@
 
 A checkpoint is one JSON file with the method's state, the meter and the name of a directory with the learner's state. The
 learner is saved by time, not after every round; what came after the last checkpoint is replayed, and because a round is a
-function of (state, learner, seed, number of the round), the replay gives the same bytes.
+function of (state, learner, seed, number of the round), the replay gives the same bytes. For a method that trains the model
+itself the best weights so far are kept and saved in the same way.
 """
 
 from __future__ import annotations
@@ -21,22 +22,30 @@ from sidequest.errors import SettingsError
 from sidequest.files import read_json, write_json
 from sidequest.learning.guard import GuardedLearner
 from sidequest.learning.meter import Meter
-from sidequest.learning.protocol import Learner
+from sidequest.learning.protocol import Learner, Snapshot
 from sidequest.methods.base import Method, Pool, State
 from sidequest.recipe import Recipe
 from sidequest.search.trials import TrialRunner
+
+TRAINED = "trained"  # the weights of a method that trains the model itself, in its run directory
 
 OnRound = Callable[[int, int | None, dict[str, Any], Meter], None]  # (calls done, calls in all, journal entry, meter)
 
 
 @dataclass
 class _At:
-    """Where a run stands. `calls` counts rounds and tells; `rounds` only those that moved the learner."""
+    """Where a run stands. `calls` counts rounds and tells; `rounds` only those that moved the learner.
+
+    best: the weights that a method which trains the model wants kept, of round `best_round`.
+    """
 
     state: State
     calls: int = 0
     rounds: int = 0
     learner_saved: str | None = None
+    best: Snapshot | None = None
+    best_round: int = 0
+    best_saved: str | None = None
 
 
 def run_method(
@@ -52,7 +61,10 @@ def run_method(
     checkpoint_seconds: float = 60.0,
     on_round: OnRound | None = None,
 ) -> Recipe:
-    """Run a method to its end and return its recipe; with a directory, continue what was begun there."""
+    """Run a method to its end and return its recipe; with a directory, continue what was begun there.
+
+    If the method trains the model itself, the learner ends with its best weights, saved in `directory/trained`.
+    """
     check_requirements(method, learner)
     guarded = GuardedLearner(learner)
     checkpoints = None if directory is None else _Checkpoints(directory, learner, method)
@@ -71,6 +83,8 @@ def run_method(
         else:
             at.state = method.round(at.state, guarded, _rng(method.seed, at.calls + 1))
             at.rounds += 1
+            if method.trains_model and method.improved(at.state):
+                at.best, at.best_round = learner.snapshot(weights_only=True), at.rounds
         at.calls += max(1, len(plans))
         entry = method.journal(at.state)
         if on_round is not None:
@@ -81,6 +95,10 @@ def run_method(
             if not at.rounds or plans or time.monotonic() - saved >= checkpoint_seconds:
                 checkpoints.save(at)
                 saved = time.monotonic()
+    if at.best is not None:
+        learner.restore(at.best)
+        if directory is not None:
+            learner.save(directory / TRAINED, at.best)
     recipe = method.recipe(at.state)
     changes = {"cost": learner.meter.cost(single_run_work), "provenance": provenance or {}}
     return Recipe(**{**recipe.model_dump(), **changes})
@@ -120,18 +138,25 @@ class _Checkpoints:
             self._journal.write_text("".join(kept), encoding="utf-8")
         if data is None:
             return None
+        best = None
+        if data["best"] is not None:
+            self._learner.load(self._directory / data["best"])
+            best = self._learner.snapshot(weights_only=True)
         if data["learner"] is not None:
             self._learner.load(self._directory / data["learner"])
         self._learner.meter = Meter.from_json(data["meter"])
         self._saved_rounds = data["rounds"]
         state = self._method.State.model_validate(data["state"])
-        return _At(state, data["calls"], data["rounds"], data["learner"])
+        return _At(state, data["calls"], data["rounds"], data["learner"], best, int(data["best_round"]), data["best"])
 
     def save(self, at: _At) -> None:
         if at.rounds > self._saved_rounds:
             at.learner_saved = f"learner-{at.rounds}"
             self._learner.save(self._directory / at.learner_saved)
             self._saved_rounds = at.rounds
+        if at.best is not None and at.best_saved != (name := f"best-{at.best_round}"):
+            self._learner.save(self._directory / name, at.best)
+            at.best_saved = name
         write_json(
             self._directory / "state.json",
             {
@@ -139,11 +164,13 @@ class _Checkpoints:
                 "calls": at.calls,
                 "rounds": at.rounds,
                 "learner": at.learner_saved,
+                "best": at.best_saved,
+                "best_round": at.best_round,
                 "meter": self._learner.meter.to_json(),
             },
         )
-        for old in self._directory.glob("learner-*"):  # only after the new one is complete and named
-            if old.name != at.learner_saved:
+        for old in self._directory.iterdir():  # only after the new ones are complete and named
+            if old.name.startswith(("learner-", "best-")) and old.name not in (at.learner_saved, at.best_saved):
                 shutil.rmtree(old)
 
     def journal(self, call: int, entry: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from sidequest.files import write_json
 from sidequest.learning.fit import Progress, fit
 from sidequest.learning.meter import Meter
 from sidequest.recipe import Recipe
+from sidequest.runs.driver import TRAINED
 from sidequest.runs.setup import Setup
 
 
@@ -35,23 +36,29 @@ def train_recipe(
     seed: int,
     *,
     directory: Path | None = None,
+    trained: Path | None = None,
     progress: Progress | None = None,
 ) -> Trained:
     """Train on the recipe's phases; with a directory, export the model there and continue a killed training.
 
+    trained: weights that the method itself has trained and saved (`Method.trains_model`); they are taken as they are.
     The model exported is the best on *select*; *report* is looked at once, at the end, and decides nothing.
     """
     learner = setup.learner(seed)
     checkpoints = None if directory is None else directory / "checkpoints" / "training"
-    found = fit(
-        learner,
-        recipe.phases,
-        setup.train,
-        seed,
-        goal=setup.suite.goal,
-        progress=progress,
-        checkpoints=checkpoints,
-    )
+    history: list[dict[str, Any]] = []
+    if trained is not None:
+        learner.load(trained)
+    else:
+        history = fit(
+            learner,
+            recipe.phases,
+            setup.train,
+            seed,
+            goal=setup.suite.goal,
+            progress=progress,
+            checkpoints=checkpoints,
+        ).history
     meter = Meter.from_json(learner.meter.to_json())  # what training cost, without the looks that follow
     suite, primary = setup.suite, setup.suite.primary
     tasks = {
@@ -59,20 +66,26 @@ def train_recipe(
         for name, task in suite.tasks.items()
         if "report" in task.splits and (suite.goal == "average" or name == primary)
     }
-    trained = Trained(
+    scores = Trained(
         select=learner.evaluate_all(primary, "select"),
         report=tasks[primary],
         tasks=tasks,
-        history=found.history,
+        history=history,
         meter=meter,
         majority=majority_score(setup),
     )
     if directory is not None:
         setup.family.export(learner.model, suite.tasks[primary], directory / "model")
-        write_json(directory / "scores.json", trained.to_json())
+        write_json(directory / "scores.json", scores.to_json())
         if checkpoints is not None and checkpoints.exists():
             shutil.rmtree(checkpoints)
-    return trained
+    return scores
+
+
+def own_weights(run: Path, recipe: Recipe, seed: int) -> Path | None:
+    """The weights that a run's method trained itself, if it did and the seed is the run's."""
+    saved = run / TRAINED
+    return saved if saved.is_dir() and seed == recipe.provenance.get("seed") else None
 
 
 def majority_score(setup: Setup) -> float | None:
