@@ -12,7 +12,7 @@ Lifecycle, driven by `sidequest.runs.driver`, which alone saves, resumes, meters
     recipe = method.recipe(state)
 
 Some methods learn weights *while* they train, so that the model in the learner is itself a result (αVIL, DIW). Such a method sets
-`trains_model` and says in `improved` when the model is the best yet: the driver keeps it, gives it back at the end and saves it as
+`trains_model` and says in `improved` when the model is the best yet: the driver keeps it, gives it back at the end and saves it in
 `trained/` beside the recipe. The recipe still says what to train on, for a model of another size or another trainer.
 
 Rules. State is a pydantic model of plain data; a method keeps nothing on itself. `rng` is made anew for each call from (seed,
@@ -23,7 +23,7 @@ and decisions. It must not depend on the order of the candidates in the suite.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict
 
 from sidequest.learning.protocol import Learner
 from sidequest.recipe import Phase, Recipe
-from sidequest.settings import Settings
+from sidequest.settings import Settings, TrainSettings
 from sidequest.tasks.task import TaskCard
 
 
@@ -47,11 +47,15 @@ class NoSettings(Settings):
 
 @dataclass(frozen=True)
 class Pool:
-    """What there is to choose from. `cards[name]` for every task, the primary included."""
+    """What there is to choose from. `cards[name]` for every task, the primary included.
+
+    train: how a recipe will be trained, for methods whose own runs are as long as that.
+    """
 
     primary: str
     cards: dict[str, TaskCard]
     goal: str = "primary"
+    train: TrainSettings = field(default_factory=TrainSettings)
 
     @property
     def candidates(self) -> tuple[str, ...]:
@@ -128,4 +132,9 @@ class Method(ABC, Generic[SettingsT, StateT]):
 
     def journal(self, state: StateT) -> dict[str, Any]:
         """What the last round showed, for the journal and the progress line; small and JSON-able."""
+        return {}
+
+    def artifacts(self, state: StateT) -> dict[str, bytes]:
+        """Files beside the recipe that others can use again (logs, matrices), by their path in the run directory. A method
+        names and fills them, the driver writes them when the method is done."""
         return {}

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from sidequest.errors import SettingsError
-from sidequest.files import read_json, write_json
+from sidequest.files import read_json, write_atomically, write_json
 from sidequest.learning.guard import GuardedLearner
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Learner, Snapshot
@@ -99,6 +99,9 @@ def run_method(
         learner.restore(at.best)
         if directory is not None:
             learner.save(directory / TRAINED, at.best)
+    if directory is not None:
+        for name, data in method.artifacts(at.state).items():
+            write_atomically(directory / name, data)
     recipe = method.recipe(at.state)
     changes = {"cost": learner.meter.cost(single_run_work), "provenance": provenance or {}}
     return Recipe(**{**recipe.model_dump(), **changes})

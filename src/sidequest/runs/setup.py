@@ -62,7 +62,8 @@ class Setup:
 
     @functools.cached_property
     def pool(self) -> Pool:
-        return Pool(self.suite.primary, {name: task.card for name, task in self.suite.tasks.items()}, self.suite.goal)
+        cards = {name: task.card for name, task in self.suite.tasks.items()}
+        return Pool(self.suite.primary, cards, self.suite.goal, self.train)
 
     @property
     def single_run_work(self) -> float:
