@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from scipy.stats import rankdata
 
 from sidequest.errors import SettingsError, unknown
 from sidequest.tasks.spans import is_iob, spans, split_tags
@@ -186,6 +185,8 @@ def _pearson(pair: _Pair) -> float:
 
 
 def _spearman(pair: _Pair) -> float:
+    from scipy.stats import rankdata  # here: scipy.stats takes half a second to import, and most metrics do without
+
     if not np.isfinite(pair.predicted).all():
         return 0.0
     return _correlation(rankdata(pair.predicted), rankdata(pair.target))

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +58,8 @@ class Task:
     kind: the papers' task type ("inference", "paraphrase", "sentiment", …), what `heu-type` compares; free text.
     metric: the score of the task; `metrics` are all scores that a report shows, the first is `metric`.
     notes: what was decided while reading (a carved split, a limit), for `check` and the report.
+    inputs: `columns` and `reading`: what the inputs are called in the user's files and how such files are read, plain data;
+        with it `loading.read_rows` reads a file to predict.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Task:
     kind: str = ""
     notes: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def metric(self) -> str:
@@ -96,4 +100,6 @@ class Task:
         words = self.train.word_counts()
         mean = float(np.mean(words)) if len(words) else 0.0
         select = len(self.splits["select"]) if "select" in self.splits else 0
-        return TaskCard(self.name, self.objective, self.form, self.kind, len(self.train), mean, len(self.labels), select)
+        return TaskCard(
+            self.name, self.objective, self.form, self.kind, len(self.train), mean, len(self.labels), select
+        )

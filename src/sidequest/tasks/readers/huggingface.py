@@ -40,8 +40,11 @@ def read_saved(path: Path, split: str | None = None) -> Table:
             raise DataError(f"there is no split {split!r}. {nearest(split, loaded)}", file=path)
         loaded, source = loaded[split], f"{path}[{split}]"
     elif split is not None:
-        raise DataError(f"this is one dataset without splits; leave out the split {split!r}", file=path)
-    return _table(loaded, source)
+        raise DataError(
+            f"this is one dataset without splits, so there is no {split!r}; name it as a file: `train: {path.name}`",
+            file=path,
+        )
+    return dataset_table(loaded, source)
 
 
 def read_hub(name: str, config: str | None, split: str, revision: str | None = None) -> Table:
@@ -58,10 +61,10 @@ def read_hub(name: str, config: str | None, split: str, revision: str | None = N
             "entry, `saved:` for a directory written by `save_to_disk`, or files",
             file=source,
         ) from None
-    return _table(loaded, source)
+    return dataset_table(loaded, source)
 
 
-def _table(dataset: Any, source: str) -> Table:
+def dataset_table(dataset: Any, source: str) -> Table:
     if not len(dataset):
         raise DataError("the dataset has no rows", file=source)
     table: pa.Table = dataset.with_format("arrow")[:]

@@ -1,0 +1,248 @@
+"""The suite file: what a user may write, field by field (`docs/data.md` explains it with examples)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, field_validator
+
+from sidequest.errors import SettingsError
+from sidequest.settings import ModelSettings, Settings, TrainSettings, parse
+from sidequest.tasks.problems import Problems
+from sidequest.tasks.readers import ReadSettings
+from sidequest.tasks.suite import Goal
+from sidequest.tasks.task import SPLITS, Objective
+
+ColumnName = str | int  # a name, or a 0-based position (negative: from the end)
+
+
+class SplitSpec(ReadSettings):
+    """Where the rows of one split are: a `file`, or `image` and `label` idx files; and what is special about reading them."""
+
+    file: str | None = None
+    image: str | None = None
+    label: str | None = None
+
+
+class TaskSpec(ReadSettings):
+    """One task of a suite file. Reading settings (`format`, `encoding`, `quoting`, …) hold for all its splits.
+
+    catalog: a known benchmark; `path` is its directory in the official layout, without it the hub is asked.
+    hub, config, revision: a dataset on the Hugging Face hub; saved: a directory written by `save_to_disk`. With either,
+        `train`, `select` and `report` are names of splits.
+    text, text_b: columns; a text with braces is a template: "{title}. {body}".
+    choices: the columns of the alternatives, or one column of lists. tokens, tags: columns of lists, of texts with spaces,
+        or (CoNLL, CoNLL-U) word columns.
+    labels: the labels in order, or a mapping from what the file says to what it means, in order.
+    tag_scheme: `iob` turns IOB1 into IOB2, `plain` leaves tags alone; `auto`: `iob` if all tags look like B-X, I-X or O.
+    limit: at most so many labelled rows for train and a carved select together, a stratified sample; see `splits`.
+    shuffle_labels: permute the targets of train and select, a deliberately harmful control.
+    """
+
+    catalog: str | None = None
+    path: str | None = None
+    hub: str | None = None
+    config: str | None = None
+    revision: str | None = None
+    saved: str | None = None
+
+    objective: Objective | None = None
+    train: SplitSpec | None = None
+    select: SplitSpec | None = None
+    report: SplitSpec | None = None
+
+    text: ColumnName | None = None
+    text_b: ColumnName | None = None
+    choices: ColumnName | tuple[ColumnName, ...] | None = None
+    tokens: ColumnName | None = None
+    tags: ColumnName | None = None
+    label: ColumnName | None = None
+    labels: tuple[str, ...] | dict[str, str] | None = None
+    tag_scheme: Literal["auto", "iob", "plain"] = "auto"
+
+    metric: tuple[str, ...] | None = None
+    kind: str = ""
+    limit: int | None = Field(default=None, ge=4)
+    select_limit: int | None = Field(default=None, ge=1)
+    report_limit: int | None = Field(default=None, ge=1)
+    shuffle_labels: bool = False
+
+    @field_validator("train", "select", "report", mode="before")
+    @classmethod
+    def _file_name(cls, value: Any) -> Any:
+        return {"file": value} if isinstance(value, str) else value
+
+    @field_validator("metric", mode="before")
+    @classmethod
+    def _one_metric(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _label_texts(cls, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {_label(key): _label(name) for key, name in value.items()}
+        return tuple(map(_label, value)) if isinstance(value, (list, tuple)) else value
+
+    @property
+    def splits(self) -> dict[str, SplitSpec]:
+        """The splits that the user named; a Hugging Face dataset's train split need not be."""
+        named = {name: split for name in SPLITS if (split := getattr(self, name)) is not None}
+        if (self.hub or self.saved) and self.catalog is None and "train" not in named:
+            return {"train": SplitSpec(file="train")} | named
+        return named
+
+    @property
+    def hub_name(self) -> tuple[str, str | None]:
+        """Name and configuration; `org/name/config` is short for `hub: org/name` and `config: config`."""
+        parts = str(self.hub).split("/")
+        return ("/".join(parts[:2]), parts[2]) if len(parts) == 3 else (str(self.hub), self.config)
+
+    def reading(self, split: SplitSpec) -> ReadSettings:
+        """How to read one split: the task's settings, overridden by the split's own."""
+        fields = set(ReadSettings.model_fields)
+        chosen = self.model_dump(include=self.model_fields_set & fields)
+        return ReadSettings(**(chosen | split.model_dump(include=split.model_fields_set & fields)))
+
+    def faults(self) -> list[str]:
+        """What is wrong with the fields taken together; empty if nothing is."""
+        return [*self._source_faults(), *self._column_faults()]
+
+    def _source_faults(self) -> list[str]:
+        sources = [name for name in ("catalog", "hub", "saved") if getattr(self, name) is not None]
+        faults = []
+        if not sources and self.train is None:
+            faults.append("where are the rows? Say `train:` with a file, or `catalog:`, `hub:` or `saved:`")
+        if self.hub is not None and len(sources) > 1:
+            faults.append(f"rows come from one place, found {' and '.join(sources)}")
+        if self.path is not None and self.catalog is None:
+            faults.append("`path:` is the directory of a catalog entry; for files of your own say `train:`")
+        if self.hub is None and self.catalog is None and (self.config or self.revision):
+            faults.append("`config:` and `revision:` belong to `hub:`")
+        for name, split in self.splits.items():
+            if (split.file is None) == (split.image is None):
+                faults.append(f"`{name}:` takes a file, or `{{image: FILE, label: FILE}}`")
+            elif split.image is not None and split.label is None:
+                faults.append(f"`{name}:` has an image file but no `label:` file")
+        return faults
+
+    def _column_faults(self) -> list[str]:
+        if self.objective is None:
+            allowed = ", ".join(Objective)
+            return [] if self.catalog else [f"`objective:` is missing; one of {allowed}"]
+        images = any(split.image is not None for split in self.splits.values()) or self.format == "idx"
+        word_file = self.format in ("conll", "conllu") or (
+            self.train is not None and str(self.train.file).removesuffix(".gz").endswith(WORD_SUFFIXES)
+        )
+        wanted: dict[str, bool] = {}  # column → whether it must be named
+        if self.objective is Objective.TAGGING:
+            wanted = {"tokens": not word_file, "tags": not word_file}
+        elif self.objective is Objective.CHOICE:
+            wanted = {"text": True, "choices": True, "label": True}
+        elif not images:
+            wanted = {"text": True, "text_b": False, "label": True}
+        faults = [
+            f"`{name}:` is missing; it names the column that a {self.objective} task needs"
+            for name, needed in wanted.items()
+            if needed and getattr(self, name) is None
+        ]
+        for name in ("text", "text_b", "choices", "tokens", "tags", "label"):
+            if getattr(self, name) is not None and name not in wanted:
+                what = "a task on images" if images else f"a {self.objective} task"
+                faults.append(f"`{name}:` means nothing for {what}")
+        if self.objective is Objective.REGRESSION and self.labels is not None:
+            faults.append("`labels:` means nothing for a regression task: its target is a number")
+        return faults
+
+
+WORD_SUFFIXES = (".conll", ".conllu", ".iob", ".iob2", ".bio")
+
+
+class SuiteSpec(Settings):
+    """A suite file. `seed` decides carved splits and samples; it is not the training seed: data is fixed per suite.
+
+    drop_overlap: leave out train rows of other tasks that are rows of the primary's select or report split.
+    model, train: defaults for `--model` and `--set`, passed on to the learner.
+    """
+
+    suite: str = Field(default="suite", min_length=1)
+    primary: str
+    goal: Goal = "primary"
+    seed: int = Field(default=0, ge=0)
+    drop_overlap: bool = False
+    tasks: dict[str, dict[str, Any]] = Field(min_length=1)
+    model: dict[str, Any] = Field(default_factory=dict)
+    train: dict[str, Any] = Field(default_factory=dict)
+
+
+def read_suite_file(path: Path) -> dict[str, Any]:
+    """The YAML of a suite file; a key that is written twice is refused, because YAML would keep only the last."""
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingsError(f"{path}: not a YAML file: {' '.join(str(error).split())}") from None
+    except OSError as error:
+        raise SettingsError(f"{path}: can't be read: {error.strerror}") from None
+    if not isinstance(data, dict):
+        raise SettingsError(
+            f"{path}: a suite file has fields such as `primary:` and `tasks:`, found {type(data).__name__}"
+        )
+    return {str(key): value for key, value in data.items()}
+
+
+def parse_suite(
+    data: Mapping[str, Any], where: str, problems: Problems
+) -> tuple[SuiteSpec | None, dict[str, TaskSpec]]:
+    """The suite and its tasks; faults go to `problems`, and a task with faults is left out."""
+    suite: SuiteSpec | None = None
+    with problems.catch():
+        suite = parse(SuiteSpec, data, where)
+    sections: dict[str, type[Settings]] = {"model": ModelSettings, "train": TrainSettings}
+    for name, section in sections.items():
+        with problems.catch():
+            if isinstance(values := data.get(name) or {}, Mapping):
+                parse(section, {str(key): value for key, value in values.items()}, f"{where}: {name}")
+    tasks: dict[str, TaskSpec] = {}
+    for name, values in (suite.tasks if suite is not None else {}).items():
+        with problems.catch(task=name):
+            tasks[name] = parse_task(name, values, where)
+    if suite is not None and suite.primary not in suite.tasks:
+        with problems.catch():
+            raise SettingsError(
+                f"{where}: primary: no task is called {suite.primary!r}; tasks are {', '.join(suite.tasks)}"
+            )
+    return suite, tasks
+
+
+def parse_task(name: str, values: Mapping[str, Any], where: str) -> TaskSpec:
+    """One task of a suite file, or an error that lists all its faults."""
+    if not name.replace("-", "").replace("_", "").isalnum():
+        raise SettingsError(f"{where}: tasks: a name has letters, digits, - and _, found {name!r}")
+    spec = parse(TaskSpec, {str(key): value for key, value in values.items()}, where)
+    if faults := spec.faults():
+        raise SettingsError("\n".join(f"{where}: {fault}" for fault in faults))
+    return spec
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, bool):
+        raise ValueError("YAML reads yes, no, on and off as true and false; put such labels in quotes")
+    if not isinstance(value, (str, int, float)):
+        raise ValueError(f"a label is a text or a number, found {type(value).__name__}")
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """YAML's safe loader, but a repeated key is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.MarkedYAMLError(problem=f"{key!r} is written twice", problem_mark=key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)

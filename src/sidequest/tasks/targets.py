@@ -1,0 +1,170 @@
+"""A table's label column as targets: class indices, numbers, or tag indices; and the order of the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sidequest.errors import DataError, SettingsError, nearest
+from sidequest.tasks.columns import relisted, tokens_column
+from sidequest.tasks.examples import Column
+from sidequest.tasks.readers import Table
+from sidequest.tasks.spans import iob1_to_iob2, is_iob
+from sidequest.tasks.spec import ColumnName
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Label names in order, and the index that each text found in a file stands for."""
+
+    names: tuple[str, ...]
+    index: Mapping[str, int]
+    origin: str  # where the list comes from, for messages
+
+    @classmethod
+    def fixed(cls, labels: tuple[str, ...] | dict[str, str]) -> Labels:
+        """As the user or the catalog gives them; a mapping may be met by its keys (files) or its values (hub)."""
+        if isinstance(labels, Mapping):
+            names = tuple(dict.fromkeys(labels.values()))
+            index = {name: i for i, name in enumerate(names)} | {k: names.index(v) for k, v in labels.items()}
+        else:
+            names, index = tuple(labels), {name: i for i, name in enumerate(labels)}
+            if len(index) < len(names):
+                twice = next(name for name in names if names.count(name) > 1)
+                raise SettingsError(f"labels: {twice!r} is listed twice")
+        return cls(names, index, "in `labels:`")
+
+    @classmethod
+    def found(cls, values: Iterable[str]) -> Labels:
+        """All that occur in train: numbers in their order, otherwise alphabetically."""
+        names = tuple(sorted(values, key=_number_or_text))
+        return cls(names, {name: i for i, name in enumerate(names)}, "in the train split")
+
+
+def label_texts(table: Table, column: ColumnName) -> pa.StringArray:
+    """string [n]: the labels as written; whole numbers without a decimal point whatever their type."""
+    name = table.name_of(column)
+    values: Column = table.columns[name]
+    array = pa.array(values) if isinstance(values, np.ndarray) and values.ndim == 1 else values
+    if isinstance(array, np.ndarray) or pa.types.is_nested(array.type):
+        raise DataError(f"column {name!r} should hold one label per row", file=table.source)
+    texts = _as_text(array)
+    missing = np.asarray(pc.fill_null(pc.equal(texts, ""), True), dtype=bool)
+    if missing.any():
+        message = f"column {name!r} has no label here ({int(missing.sum())} such rows)"
+        raise table.fault(int(np.argmax(missing)), message)
+    return texts
+
+
+def class_indices(texts: pa.StringArray, labels: Labels, table: Table) -> np.ndarray:
+    """int64 [n]; a label that is not in the list is refused with its line."""
+    coded = texts.dictionary_encode()
+    distinct: list[str] = coded.dictionary.to_pylist()
+    codes = np.asarray(coded.indices, dtype=np.int64)
+    table_of = np.array([labels.index.get(text, -1) for text in distinct], dtype=np.int64)
+    target = table_of[codes] if len(distinct) else codes
+    if (target < 0).any():
+        raise _unknown_labels(table, distinct, table_of, codes, labels)
+    return target
+
+
+def numbers(table: Table, column: ColumnName) -> np.ndarray:
+    """float64 [n], finite."""
+    name = table.name_of(column)
+    values: Column = table.columns[name]
+    array = pa.array(values) if isinstance(values, np.ndarray) and values.ndim == 1 else values
+    if isinstance(array, np.ndarray) or pa.types.is_nested(array.type):
+        raise DataError(f"column {name!r} should hold one number per row", file=table.source)
+    if pa.types.is_string(array.type):
+        array = pc.utf8_trim_whitespace(array)
+    try:
+        target = np.asarray(pc.fill_null(array.cast(pa.float64()), np.nan), dtype=np.float64)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        target = np.array([_float_or_nan(value) for value in array.to_pylist()])
+    wrong = np.flatnonzero(~np.isfinite(target))
+    if len(wrong):
+        found = array[int(wrong[0])].as_py()
+        raise table.fault(
+            int(wrong[0]), f"column {name!r} must be a finite number, found {found!r} ({len(wrong)} such rows)"
+        )
+    return target
+
+
+def tag_texts(table: Table, column: ColumnName, tokens: pa.ListArray) -> pa.ListArray:
+    """list<string> [n]: a tag for every word."""
+    tags = tokens_column(table, column)
+    words, found = (np.asarray(pc.list_value_length(part), dtype=np.int64) for part in (tokens, tags))
+    for row in np.flatnonzero(words != found):
+        raise table.fault(int(row), f"{found[row]} tags for {words[row]} words")
+    return tags
+
+
+def as_iob2(tags: pa.ListArray) -> tuple[pa.ListArray, int]:
+    """The tags with every span beginning in B, and how many tags that changed."""
+    lengths = np.asarray(pc.list_value_length(tags), dtype=np.int64)
+    flat = np.asarray(tags.flatten().to_pylist(), dtype=object)
+    first = np.zeros(len(flat), dtype=bool)
+    first[np.cumsum(lengths) - lengths] = True
+    converted, changed = iob1_to_iob2(flat, first)
+    return (relisted(lengths, pa.array(converted, type=pa.string())), changed) if changed else (tags, 0)
+
+
+def uses_iob(tags: pa.ListArray) -> bool:
+    """Whether all tags are O, B-X or I-X (or E-X, S-X), and not all are O."""
+    distinct = pc.unique(tags.flatten()).to_pylist()
+    return all(map(is_iob, distinct)) and distinct != ["O"]
+
+
+def tag_indices(tags: pa.ListArray, labels: Labels, table: Table) -> pa.ListArray:
+    """list<int64> [n]; an unknown tag is refused with the line of its sentence."""
+    lengths = np.asarray(pc.list_value_length(tags), dtype=np.int64)
+    coded = tags.flatten().dictionary_encode()
+    distinct: list[str] = coded.dictionary.to_pylist()
+    codes = np.asarray(coded.indices, dtype=np.int64)
+    table_of = np.array([labels.index.get(text, -1) for text in distinct], dtype=np.int64)
+    if (table_of < 0).any():
+        sentence = np.repeat(np.arange(len(lengths)), lengths)
+        raise _unknown_labels(table, distinct, table_of, codes, labels, rows=sentence)
+    return relisted(lengths, pa.array(table_of[codes]))
+
+
+def _unknown_labels(
+    table: Table,
+    distinct: list[str],
+    table_of: np.ndarray,
+    codes: np.ndarray,
+    labels: Labels,
+    rows: np.ndarray | None = None,
+) -> DataError:
+    wrong = np.flatnonzero(table_of[codes] < 0)
+    strangers = [distinct[i] for i in np.flatnonzero(table_of < 0)]
+    shown = ", ".join(map(repr, strangers[:5])) + (", …" if len(strangers) > 5 else "")
+    row = int(wrong[0] if rows is None else rows[wrong[0]])
+    what = f"the label {shown} is" if len(strangers) == 1 else f"the labels {shown} are"
+    message = f"{what} not {labels.origin} ({len(wrong)} times). {nearest(strangers[0], labels.index)}"
+    return table.fault(row, message)
+
+
+def _as_text(array: pa.Array) -> pa.StringArray:
+    if pa.types.is_floating(array.type):
+        values = np.asarray(array.cast(pa.float64()), dtype=np.float64)  # null becomes NaN
+        missing = np.isnan(values)
+        whole = np.all(missing | (np.isfinite(values) & (values == np.floor(values))))
+        array = pa.array(np.where(missing, 0, values).astype(np.int64) if whole else values, mask=missing)
+    return array if pa.types.is_string(array.type) else array.cast(pa.string())
+
+
+def _float_or_nan(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def _number_or_text(name: str) -> tuple[int, float, str]:
+    value = _float_or_nan(name)
+    return (0, value, name) if np.isfinite(value) else (1, 0.0, name)
