@@ -7,7 +7,7 @@ method's own settings.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -93,12 +93,20 @@ def parse(cls: type[S], values: Mapping[str, Any], where: str) -> S:
         for item in error.errors():
             path = ".".join(str(part) for part in item["loc"])
             if item["type"] == "extra_forbidden":
-                fields = [alias.alias or name for name, alias in cls.model_fields.items()]
-                hint = nearest(path.split(".")[-1], fields) if len(item["loc"]) == 1 else ""
-                faults.append(f"{where}: unknown setting {path!r}. {hint}".rstrip())
+                hint = nearest(str(item["loc"][-1]), _field_names(cls, item["loc"][:-1]))
+                faults.append(f"{where}: unknown setting {path!r}. {hint}")
             else:
                 faults.append(f"{where}: {path or 'value'}: {item['msg'].lower()}; found {item['input']!r}")
         raise SettingsError("\n".join(faults)) from None
+
+
+def _field_names(cls: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """The fields of the settings that `path` leads to inside `cls`."""
+    for part in path:
+        annotation = cls.model_fields[str(part)].annotation
+        inner = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+        cls = next(kind for kind in inner if issubclass(kind, BaseModel))
+    return [field.alias or name for name, field in cls.model_fields.items()]
 
 
 def parse_assignments(pairs: list[str]) -> dict[str, dict[str, Any]]:
