@@ -114,3 +114,16 @@ class Deltas(Protocol):
     def apply_deltas(self, deltas: Sequence[Delta], alphas: np.ndarray) -> None:
         """θ ← θ + Σᵢ αᵢδᵢ."""
         ...
+
+
+@runtime_checkable
+class PredictionGain(Protocol):
+    """The power to say what one training step did to the loss (Exp3.S, counterfactual estimation)."""
+
+    def train_with_gain(self, task: str, *, target: str | None = None) -> tuple[float, float]:
+        """One step on the task's next batch, exactly as `train(task, 1)`; the loss of that same batch before and after it.
+
+        target: measure the loss on another batch, of this task, instead. Its rows come in an order of their own, so that
+        measuring does not change which rows are trained on.
+        """
+        ...

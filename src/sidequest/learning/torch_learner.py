@@ -18,6 +18,7 @@ from sidequest.learning.batching import Stream, evaluation_batches
 from sidequest.learning.deltas import Course, DeltaTraining
 from sidequest.learning.losses import predictions, task_loss
 from sidequest.learning.meter import Meter
+from sidequest.learning.prediction_gain import GainTraining
 from sidequest.learning.state import LearnerState, read_state, write_state
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, seed_of
 from sidequest.recipe import Subset
@@ -43,7 +44,7 @@ class EncodedTasks:
         return self.encoded[key]
 
 
-class TorchLearner(DeltaTraining):
+class TorchLearner(DeltaTraining, GainTraining):
     """A multi-task model in training. Implements `sidequest.learning.protocol.Learner`.
 
     One optimiser for the shared encoder and all heads. A head that a batch does not use has no gradient and is not touched, so a
