@@ -1,0 +1,34 @@
+"""Methods: one file per paper, and the list of them.
+
+A method is maths and decisions: it may import numpy, scipy, `numerics`, `recipe`, `settings` and `learning.protocol`, never torch. `base`
+tells the lifecycle; CONTRIBUTING tells how to add one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from sidequest.errors import unknown
+from sidequest.methods.base import Method
+
+# name -> module:class, so that listing methods imports nothing heavy
+METHODS: dict[str, str] = {
+    "single": "baselines:Single",
+    "all": "baselines:All",
+    "uniform": "baselines:Uniform",
+    "size": "baselines:Size",
+    "temperature": "baselines:Temperature",
+    "random-subset": "baselines:RandomSubset",
+    "heu-size": "heuristics:HeuSize",
+    "heu-type": "heuristics:HeuType",
+    "heu-len": "heuristics:HeuLen",
+}
+
+
+def get_method(name: str) -> type[Method[Any, Any]]:
+    """The class of a method by name."""
+    if name not in METHODS:
+        raise unknown("method", name, METHODS)
+    module, _, cls = METHODS[name].partition(":")
+    return getattr(importlib.import_module(f"sidequest.methods.{module}"), cls)
