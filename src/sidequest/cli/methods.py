@@ -44,7 +44,7 @@ def command(as_json: JsonOption = False) -> None:
         table.add_row(
             str(row["name"]),
             str(row["summary"]),
-            ", ".join(row["needs"]) or "any model",  # type: ignore[arg-type]
+            ", ".join(row["needs"]) or "any model",
             str(row["cost"]),
             str(row["returns"]),
             str(row["paper"]),

@@ -1,7 +1,7 @@
 """Methods: one file per paper, and the list of them.
 
-A method is maths and decisions: it may import numpy, scipy, `numerics`, `recipe`, `settings` and `learning.protocol`, never torch. `base`
-tells the lifecycle; CONTRIBUTING tells how to add one.
+A method is maths and decisions: it may import numpy, scipy, `numerics`, `recipe`, `settings` and `learning.protocol`,
+never torch. `base` tells the lifecycle; CONTRIBUTING tells how to add one.
 """
 
 from __future__ import annotations

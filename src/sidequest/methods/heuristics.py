@@ -1,12 +1,13 @@
 """Choosing by what a dataset looks like: Ma et al. (2021), section 5.3, Tables 6 and 7.
 
-HEU-Size and HEU-Len start from the most appropriate candidate (the largest; the one whose mean length is nearest to the primary's) and
-keep adding tasks greedily. HEU-Type takes the candidates of the primary's task type.
+HEU-Size and HEU-Len start from the most appropriate candidate (the largest; the one whose mean length is nearest to the
+primary's) and keep adding tasks greedily. HEU-Type takes the candidates of the primary's task type.
 
 Departures
 ----------
-- The paper adds tasks to the end and reports the best score, on the data that it reports. Here a set grows while *select* improves and
-  the best set on *select* is returned, against single-task training as the start: the first task must help, too.
+- The paper adds tasks to the end and reports the best score, on the data that it reports. Here a set grows while
+  *select* improves and the best set on *select* is returned, against single-task training as the start: the first task
+  must help, too.
 - Mixtures are one batch of each task in turn; the paper's trainer (MT-DNN) shuffles all batches.
 - Length is the mean number of words per row over all its texts; the paper gives the mean per sentence.
 """

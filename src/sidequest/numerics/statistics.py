@@ -1,7 +1,8 @@
 """What differences between seeds are worth: intervals, paired comparisons, verdicts.
 
-Every interval here is two-sided with coverage `CONFIDENCE`. A verdict of `helps` or `hurts` is a paired t-test on the same seeds: when
-there is no effect, each of the two appears in at most 2.5 % of comparisons (before a correction for many of them).
+Every interval here is two-sided with coverage `CONFIDENCE`. A verdict of `helps` or `hurts` is a paired t-test on the
+same seeds: when there is no effect, each of the two appears in at most 2.5 % of comparisons (before a correction for
+many of them).
 """
 
 from __future__ import annotations
