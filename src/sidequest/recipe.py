@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from sidequest.errors import RunMismatch, SettingsError
 from sidequest.files import npy_bytes, write_atomically
@@ -50,9 +50,15 @@ class Phase(_Plain):
     shares: dict[str, float]
     weights: dict[str, float] = Field(default_factory=dict)
     subsets: dict[str, Subset] = Field(default_factory=dict)
-    epochs: float | None = Field(None, gt=0)
-    batches: int | None = Field(None, ge=1)
+    epochs: float | None = Field(default=None, gt=0)
+    batches: int | None = Field(default=None, ge=1)
     stop_early: bool = True
+
+    @field_validator("shares")
+    @classmethod
+    def _by_name(cls, shares: dict[str, float]) -> dict[str, float]:
+        # A cycle runs its tasks in this order. JSON keeps no order of its own, so name order is the one that survives a file.
+        return dict(sorted(shares.items()))
 
     @model_validator(mode="after")
     def _consistent(self) -> Phase:

@@ -41,7 +41,7 @@ class TorchDelta:
         θ + (θᵢ − θ) need not be θᵢ, while interpolating towards the end is exact at α = 1. A parameter that the task does not
         touch (another task's head, a frozen layer) takes no memory.
     buffers: values after training of the buffers that changed (batch-norm statistics).
-    weight: the loss weight that was trained with.
+    weight: the factor on the task's loss and learning rate that was trained with.
     """
 
     end: dict[str, Tensor]
@@ -93,9 +93,8 @@ class DeltaTraining:
         if not keep_optimizer:
             course.optimizer = None
         self.model.zero_grad(set_to_none=True)
-        return TorchDelta(
-            _put_back(trained(self.model), start), _put_back(dict(self.model.named_buffers()), statistics), weight
-        )
+        parameters, buffers = trained(self.model), dict(self.model.named_buffers())
+        return TorchDelta(_put_back(parameters, start), _put_back(buffers, statistics), weight * rate)
 
     def merged_loss(
         self: Host, task: str, deltas: Sequence[TorchDelta], alphas: np.ndarray, rows: np.ndarray | None = None
@@ -128,7 +127,7 @@ def trained(model: nn.Module) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def merge(model: nn.Module, deltas: Sequence[TorchDelta], alphas: np.ndarray) -> None:
-    """Parameters ← θ + Σᵢ αᵢδᵢ. Buffers ← the mean of the tasks' buffers, weighted as their losses were.
+    """Parameters ← θ + Σᵢ αᵢδᵢ. Buffers ← the mean of the tasks' buffers by their weights.
 
     Buffers are statistics of data, not directions: the mean keeps variances positive and does not depend on α, so that the
     gradient with respect to α is complete. With one task it is that task's buffer, to the bit. Counters (integers) are those of

@@ -12,8 +12,8 @@ Lifecycle, driven by `sidequest.runs.driver`, which alone saves, resumes, meters
     recipe = method.recipe(state)
 
 Some methods learn weights *while* they train, so that the model in the learner is itself a result (αVIL, DIW). Such a method sets
-`trains_model` and says in `improved` when the model is the best yet: the driver keeps it, gives it back at the end and saves it in
-`trained/` beside the recipe. The recipe still says what to train on, for a model of another size or another trainer.
+`trains_model` and says in `improved` when the model is the best yet: the driver keeps it, gives it back at the end and saves it
+in `trained/` beside the recipe. The recipe still says what to train on, for a model of another size or another trainer.
 
 Rules. State is a pydantic model of plain data; a method keeps nothing on itself. `rng` is made anew for each call from (seed,
 number of the call), so nothing about randomness needs saving. A method never imports torch and never sees *report*: it is maths
