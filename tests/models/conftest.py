@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.task import Form, Objective, Task
 
-WORDS = "the cat dog sat ran on under a mat tree is was not very good bad film it runs fast slow".split()
+WORDS = ["the", "cat", "dog", "sat", "ran", "on", "under", "a", "mat", "tree", "is", "was", "not", "very", "good", "bad", "film", "it", "runs", "fast", "slow"]
 SPECIAL = ["<pad>", "<s>", "</s>", "<unk>", "<mask>"]
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
@@ -56,7 +56,13 @@ def tiny_tokenizer(architecture: str) -> transformers.PreTrainedTokenizerFast:
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 1), ("</s>", 2)]
     )
-    names = {"pad_token": "<pad>", "cls_token": "<s>", "sep_token": "</s>", "unk_token": "<unk>", "mask_token": "<mask>"}
+    names = {
+        "pad_token": "<pad>",
+        "cls_token": "<s>",
+        "sep_token": "</s>",
+        "unk_token": "<unk>",
+        "mask_token": "<mask>",
+    }
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
 
 
@@ -96,7 +102,9 @@ def sentences(rng: np.random.Generator, count: int, longest: int = 12) -> list[s
     return [" ".join(rng.choice(WORDS, rng.integers(1, longest))) for _ in range(count)]
 
 
-def make_task(name: str, form: Form = Form.TEXT, objective: Objective | None = None, rows: int = 12, seed: int = 0) -> Task:
+def make_task(
+    name: str, form: Form = Form.TEXT, objective: Objective | None = None, rows: int = 12, seed: int = 0
+) -> Task:
     """Random rows of any form; the default objective of a form is the customary one."""
     rng = np.random.default_rng([seed, sum(name.encode())])
     usual = {Form.CHOICES: Objective.CHOICE, Form.TOKENS: Objective.TAGGING}.get(form, Objective.CLASSIFICATION)

@@ -159,6 +159,17 @@ def load_config(encoder: Encoder, *, layers: int | None = None, dropout: float |
     return config
 
 
+def skeleton(encoder: Encoder, config: Any) -> Any:
+    """The encoder's base model without values (on the meta device): what can be asked of it before the weights are read."""
+    from transformers import AutoModel
+
+    with quiet_transformers(), torch.device("meta"):
+        try:
+            return AutoModel.from_config(config)
+        except (ValueError, KeyError) as error:
+            raise SettingsError(f"model.encoder={encoder.name}: {_first_line(error)}") from None
+
+
 def load_base(encoder: Encoder, config: Any) -> Pretrained:
     """The encoder's base model in float32, in evaluation mode. Every weight but a pooler's must be found in the files."""
     from transformers import AutoModel

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 import shutil
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,17 +23,19 @@ from sidequest.files import digest, write_json
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
 from sidequest.models.encoders import (
     Encoder,
+    Pretrained,
     load_base,
     load_config,
     load_tokeniser,
     longest_input,
     quiet_transformers,
     resolve,
+    skeleton,
 )
 from sidequest.models.images import ImageInputs, Preparation
 from sidequest.models.native import Native, attach, auto_class, empty_native, save_native, uses_pooler
 from sidequest.models.saved import ENCODER, WEIGHTS, new_directory, write_card, write_weights
-from sidequest.models.tokenising import TextInputs, Texts, tokenise_texts, tokenise_words
+from sidequest.models.tokenising import TextInputs, Texts, flat_tags, tokenise_texts, tokenise_words
 from sidequest.models.tuning import add_adapters, freeze_layers, merged
 from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
@@ -115,8 +118,7 @@ class HfFamily(Family):
         super().__init__(suite, settings)
         self.encoder: Encoder = resolve(settings.encoder)
         self.config = load_config(self.encoder, layers=settings.layers, dropout=settings.dropout)
-        self.pretrained = load_base(self.encoder, self.config)
-        base = self.pretrained.model
+        base = skeleton(self.encoder, self.config)
         self.vision = base.main_input_name == "pixel_values"
         for task in suite.tasks.values():
             if (task.form == Form.IMAGE) != self.vision:
@@ -141,13 +143,19 @@ class HfFamily(Family):
         pads = (any_tokeniser.pad_token_id, getattr(self.config, "pad_token_id", None), 0)
         self.pad = next(pad for pad in pads if pad is not None)
 
+    @cached_property
+    def pretrained(self) -> Pretrained:
+        """The weights, read when the first model is built."""
+        return load_base(self.encoder, self.config)
+
     def inputs(self, task: Task, examples: Examples) -> Inputs:
         if self.vision:
             return ImageInputs(task, examples, self.scales[task.name], self.prepare, "pixel_values")
         if task.form == Form.TOKENS:
             rows = examples.columns["tokens"].to_pylist()
-            tokens = tokenise_words(self.word_tokeniser, rows, self.limit, task=task.name, row_ids=examples.ids)
-            return TextInputs(tokens, None, None, examples.target, self.pad)
+            tokens = tokenise_words(self.word_tokeniser, rows, self.limit)
+            tags = None if examples.target is None else flat_tags(examples)
+            return TextInputs(tokens, None, None, tags, self.pad)
         texts = Texts.of(task, examples)
         length = self.settings.max_length if self.limit is None else min(self.settings.max_length, self.limit)
         tokens = tokenise_texts(self.tokeniser, texts.first, texts.second, length, types=self.types)

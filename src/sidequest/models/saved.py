@@ -97,21 +97,22 @@ def task_facts(task: Task) -> dict[str, Any]:
         "labels": list(task.labels),
         "metrics": list(task.metrics),
     }
-    if task.form == Form.IMAGE and task.splits:
-        images = next(iter(task.splits.values())).columns["image"]
-        facts["image"] = {"shape": list(images.shape[1:]), "dtype": str(images.dtype)}
+    columns = next(iter(task.splits.values())).columns if task.splits else {}
+    facts["columns"] = sorted(columns)
+    if "image" in columns:
+        facts["image"] = {"shape": list(columns["image"].shape[1:]), "dtype": str(columns["image"].dtype)}
     return facts
 
 
 def rowless_task(facts: Mapping[str, Any]) -> Task:
     """A task without rows, from its facts; images keep their shape."""
     columns: dict[str, Any] = {}
-    if "image" in facts:
-        columns["image"] = np.zeros((0, *facts["image"]["shape"]), dtype=facts["image"]["dtype"])
-    elif facts["form"] == Form.TOKENS:
-        columns["tokens"] = pa.array([], type=pa.list_(pa.string()))
-    else:
-        columns["text"] = pa.array([], type=pa.string())
+    for name in facts["columns"]:
+        if name == "image":
+            columns[name] = np.zeros((0, *facts["image"]["shape"]), dtype=facts["image"]["dtype"])
+        else:
+            listed = name in ("tokens", "choices")
+            columns[name] = pa.array([], type=pa.list_(pa.string()) if listed else pa.string())
     splits = {"train": Examples(columns, None, np.zeros(0, dtype=np.int64))}
     return Task(
         facts["name"],

@@ -16,6 +16,14 @@ from sidequest.tasks.examples import Examples
 from sidequest.tasks.task import Form, Task
 
 CHUNK = 2_000  # texts per call of the tokeniser: large enough to be fast, small enough that Python lists stay small
+PREMISE = ("text", "text_b")  # what may stand before the choices of a row; joined by a space where both do
+
+
+def has_pairs(task: Task) -> bool:
+    """Whether a task shows two texts at a time: a pair, or a premise with each of its choices."""
+    if task.form == Form.CHOICES:
+        return any(name in rows.columns for rows in task.splits.values() for name in PREMISE)
+    return task.form == Form.PAIR
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ class Texts:
         if len(counts) and counts.min() < 1:
             raise DataError(f"task {task.name!r}: row {int(examples.ids[counts.argmin()])} has no choices")
         choices = [text for row in rows for text in row]
-        premises = [columns[name].to_pylist() for name in ("text", "text_b") if name in columns]
+        premises = [columns[name].to_pylist() for name in PREMISE if name in columns]
         if not premises:
             return cls(choices, None, counts)
         joined = [" ".join(parts) for parts in zip(*premises, strict=True)]
@@ -50,11 +58,18 @@ class Texts:
 @dataclass(frozen=True)
 class Tokens:
     """Token ids of texts. ids: Ragged int32 [n, …]; types: uint8, aligned with `ids.values`, or None where not needed;
-    heads: bool, aligned likewise, true at the first sub-token of each word, or None for whole texts."""
+    words: int32, aligned likewise, the number of the word that a token belongs to (−1: a special token), or None for texts."""
 
     ids: Ragged
     types: np.ndarray | None = None
-    heads: np.ndarray | None = None
+    words: np.ndarray | None = None
+
+    def heads(self) -> np.ndarray:
+        """bool, aligned with `ids.values`: the first sub-token of each word."""
+        assert self.words is not None
+        new = np.diff(self.words, prepend=-1) != 0
+        new[self.ids.offsets[:-1][self.ids.lengths > 0]] = True  # two rows may touch without a special token between
+        return new & (self.words >= 0)
 
 
 def tokenise_texts(
@@ -62,6 +77,7 @@ def tokenise_texts(
 ) -> Tokens:
     """Texts or pairs with the encoder's special tokens, at most `max_length` tokens (the longer text of a pair gives way)."""
     parts, kinds = [], []
+    filler = next(i for i in (tokeniser.unk_token_id, tokeniser.pad_token_id, 0) if i is not None)
     for start in range(0, len(first), CHUNK):
         end = start + CHUNK
         encoded = tokeniser(
@@ -73,43 +89,42 @@ def tokenise_texts(
             return_token_type_ids=types,
             verbose=False,
         )
-        parts.append(Ragged.of_rows(encoded["input_ids"], np.int32))
+        # A tokeniser without special tokens makes nothing of an empty text; every text keeps at least one token.
+        parts.append(Ragged.of_rows([row or [filler] for row in encoded["input_ids"]], np.int32))
         if types:
-            kinds.append(Ragged.of_rows(encoded["token_type_ids"], np.uint8).values)
+            kinds.append(Ragged.of_rows([row or [0] for row in encoded["token_type_ids"]], np.uint8).values)
     if not parts:
         return Tokens(Ragged.of_rows([], np.int32), np.zeros(0, np.uint8) if types else None)
     return Tokens(concatenate(parts), np.concatenate(kinds) if types else None)
 
 
-def tokenise_words(
-    tokeniser: Any, rows: Sequence[Sequence[str]], limit: int | None, *, task: str, row_ids: np.ndarray
-) -> Tokens:
+def tokenise_words(tokeniser: Any, rows: Sequence[Sequence[str]], limit: int | None) -> Tokens:
     """Sentences given as words. Every word keeps at least one token, and nothing is cut off: a sentence that the encoder
     cannot take whole is an error, because words without a prediction would be scored by nobody."""
-    parts, heads = [], []
+    parts, members = [], []
     for start in range(0, len(rows), CHUNK):
-        chunk = [list(words) for words in rows[start : start + CHUNK]]
-        encoded, firsts = _encode_words(tokeniser, chunk)
-        for position, (words, first) in enumerate(zip(chunk, firsts, strict=True)):
-            if first.sum() == len(words):
-                continue
+        chunk = [list(row) for row in rows[start : start + CHUNK]]
+        encoded, words = _encode_words(tokeniser, chunk)
+        lost = [(row, set(range(len(row))) - set(found.tolist())) for row, found in zip(chunk, words, strict=True)]
+        if any(missing for _, missing in lost):
             # A word of control or format characters alone vanishes in the tokeniser: it becomes the unknown word.
-            kept = set(_word_ids(encoded, position).tolist())
-            words[:] = [word if index in kept else tokeniser.unk_token for index, word in enumerate(words)]
-        if any(first.sum() != len(words) for words, first in zip(chunk, firsts, strict=True)):
-            encoded, firsts = _encode_words(tokeniser, chunk)
+            for row, missing in lost:
+                for index in missing:
+                    row[index] = tokeniser.unk_token
+            encoded, words = _encode_words(tokeniser, chunk)
         ids = Ragged.of_rows(encoded["input_ids"], np.int32)
-        if limit is not None and len(ids) and ids.lengths.max() > limit:
-            row = int(ids.lengths.argmax())
+        if limit is not None and ids.lengths.max() > limit:
+            longest = int(ids.lengths.argmax())
+            words_in = chunk[longest]
             raise DataError(
-                f"task {task!r}: row {int(row_ids[start + row])} has {len(chunk[row])} words, {int(ids.lengths[row])} tokens "
-                f"of the encoder, which takes {limit}; split the sentence"
+                f"a sentence to tag has {len(words_in)} words, {int(ids.lengths[longest])} tokens of the encoder, which takes "
+                f"{limit}; split it: {' '.join(words_in[:8])!r} …"
             )
         parts.append(ids)
-        heads.append(np.concatenate(firsts) if firsts else np.zeros(0, bool))
+        members.extend(words)
     if not parts:
-        return Tokens(Ragged.of_rows([], np.int32), heads=np.zeros(0, bool))
-    return Tokens(concatenate(parts), heads=np.concatenate(heads))
+        return Tokens(Ragged.of_rows([], np.int32), words=np.zeros(0, np.int32))
+    return Tokens(concatenate(parts), words=np.concatenate(members))
 
 
 def _encode_words(tokeniser: Any, chunk: list[list[str]]) -> tuple[Any, list[np.ndarray]]:
@@ -121,33 +136,36 @@ def _encode_words(tokeniser: Any, chunk: list[list[str]]) -> tuple[Any, list[np.
         return_token_type_ids=False,
         verbose=False,
     )
-    firsts = []
-    for position in range(len(chunk)):
-        words = _word_ids(encoded, position)
-        firsts.append((words >= 0) & (words != np.concatenate([[-1], words[:-1]])))
-    return encoded, firsts
+    words = [[-1 if word is None else word for word in encoded.word_ids(row)] for row in range(len(chunk))]
+    return encoded, [np.array(row, dtype=np.int32) for row in words]
 
 
-def _word_ids(encoded: Any, position: int) -> np.ndarray:
-    """int64 [tokens]: which word each token belongs to, −1 for special tokens."""
-    return np.array([-1 if word is None else word for word in encoded.word_ids(position)], dtype=np.int64)
+def flat_tags(examples: Examples) -> np.ndarray:
+    """The tags of all words, sentence after sentence, int64 [words]."""
+    target: Any = examples.target
+    return target.flatten().to_numpy(zero_copy_only=False)
 
 
-def word_labels(tokens: Tokens, tags: Any) -> Ragged:
-    """Tags (Arrow list<int64>, one per word) → a label per token: on the first sub-token of each word, IGNORE elsewhere."""
-    assert tokens.heads is not None
+def word_labels(tokens: Tokens, tags: np.ndarray) -> Ragged:
+    """Tags (one per word) → a label per token: on the first sub-token of each word, IGNORE elsewhere."""
     values = np.full(len(tokens.ids.values), IGNORE, dtype=np.int64)
-    values[tokens.heads] = tags.flatten().to_numpy(zero_copy_only=False)
+    values[tokens.heads()] = tags
     return Ragged(values, tokens.ids.offsets)
 
 
 class TextInputs(Inputs):
-    """Tokenised rows: texts, pairs, choices, or sentences of words to tag."""
+    """Tokenised rows: texts, pairs, choices, or sentences of words to tag.
 
-    def __init__(self, tokens: Tokens, targets: Targets | None, counts: np.ndarray | None, tags: Any, pad: int) -> None:
+    Batches: `input_ids`, `attention_mask` and, where the model takes them, `token_type_ids`, all int64 [n, longest].
+    """
+
+    def __init__(
+        self, tokens: Tokens, targets: Targets | None, counts: np.ndarray | None, tags: np.ndarray | None, pad: int
+    ) -> None:
         self.tokens, self.targets, self.pad = tokens, targets, pad
         self.counts = counts
         self.first = None if counts is None else np.cumsum(counts) - counts  # a row's first text
+        self.heads = None if tokens.words is None else Ragged(tokens.heads(), tokens.ids.offsets)
         self.labels = None if tags is None else word_labels(tokens, tags)
         self.lengths = tokens.ids.lengths if self.first is None else _sums(tokens.ids.lengths, self.first)
 
@@ -165,9 +183,8 @@ class TextInputs(Inputs):
         if self.tokens.types is not None:
             types = Ragged(self.tokens.types, ids.offsets)
             batch["token_type_ids"] = torch.from_numpy(types.pad(texts, 0))
-        if self.tokens.heads is not None:
-            heads = Ragged(self.tokens.heads, ids.offsets)
-            batch["words"] = torch.from_numpy(heads.pad(texts, 0).astype(bool))
+        if self.heads is not None:
+            batch["words"] = torch.from_numpy(self.heads.pad(texts, 0).astype(bool))
         if self.labels is not None:
             batch["labels"] = torch.from_numpy(self.labels.pad(texts, IGNORE))
         return batch if self.targets is None else self.targets.into(batch, positions)

@@ -1,0 +1,91 @@
+"""What the two families over frozen encoder states (`bilstm`, `pooled`) have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sidequest.models.base import Family, MultiTaskModel
+from sidequest.models.encoders import resolve
+from sidequest.models.saved import ENCODER, copy_encoder, new_directory, task_state, write_card, write_weights
+from sidequest.models.states import FrozenEncoder, States, View
+from sidequest.models.store import Rows
+from sidequest.models.tokenising import Texts, has_pairs
+from sidequest.settings import ModelSettings
+from sidequest.tasks.examples import Examples
+from sidequest.tasks.suite import Suite
+from sidequest.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Located:
+    """The states of a task's different texts, and which of them each text (or choice) is.
+
+    first, second: int64 [texts], positions in `rows`; second is None for single texts.
+    counts, start: int64 [examples], how many texts an example has (its choices) and its first one; None: one each.
+    """
+
+    rows: Rows
+    first: np.ndarray
+    second: np.ndarray | None
+    counts: np.ndarray | None
+
+    @property
+    def start(self) -> np.ndarray | None:
+        return None if self.counts is None else np.cumsum(self.counts) - self.counts
+
+
+class FrozenFamily(Family):
+    """A family whose encoder stays as it is, so that its states are computed once and kept.
+
+    persist: whether states go to the cache on disk; predictions on passing rows set it to False.
+    """
+
+    persist: bool = True
+
+    def __init__(self, suite: Suite, settings: ModelSettings) -> None:
+        super().__init__(suite, settings)
+        self.frozen = FrozenEncoder(resolve(settings.encoder), settings.layers, settings.max_length, settings.precision)
+        self._states: dict[View, States] = {}
+
+    def states(self, view: View) -> States:
+        if view not in self._states:
+            self._states[view] = States(self.frozen, view, persist=self.persist)
+        return self._states[view]
+
+    def locate(self, task: Task, examples: Examples, view: View) -> Located:
+        """Find (and where needed compute) the states of a task's texts, each different text once."""
+        texts = Texts.of(task, examples)
+        places: dict[str, int] = {}
+        first = _number(texts.first, places)
+        second = None if texts.second is None else _number(texts.second, places)
+        return Located(self.states(view).rows(list(places), self.progress), first, second, texts.counts)
+
+    def export(self, model: MultiTaskModel, task: Task, directory: Path) -> None:
+        with new_directory(directory) as place:
+            write_weights(place, task_state(model, task.name))
+            copy_encoder(self.frozen.encoder, place)
+            settings = self.settings.model_copy(update={"encoder": ENCODER})
+            write_card(place, task, settings, loads_with="sidequest.models.load", scale=self.scales[task.name])
+
+    def fingerprint(self) -> str:
+        return self.frozen.fingerprint
+
+
+def _number(texts: Sequence[str], places: dict[str, int]) -> np.ndarray:
+    return np.fromiter((places.setdefault(text, len(places)) for text in texts), dtype=np.int64, count=len(texts))
+
+
+def combine(u: Tensor, v: Tensor | None) -> Tensor:
+    """AutoSeM's Eq. 1, h = [u; v; u ⋆ v; |u − v|]; a single sentence is u alone. u, v [n, width] → [n, width or 4·width]."""
+    return u if v is None else torch.cat([u, v, u * v, (u - v).abs()], dim=-1)
+
+
+def combined_width(task: Task, width: int) -> int:
+    """The width of `combine`'s result for a task."""
+    return 4 * width if has_pairs(task) else width
