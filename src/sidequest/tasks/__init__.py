@@ -1,0 +1,56 @@
+"""Tasks: from data files to a `Suite` of `Task`s, and the metrics that score them.
+
+What belongs here: reading files (`readers/`), the suite file (`spec`, `loading`), columns and targets (`columns`, `targets`,
+`building`), splits, the catalog of benchmarks, metrics, the check of a suite, guesses for a new one, and embedded suites. What does
+not: models, batches, training. May import `errors`, `settings` and `files`; never torch or transformers.
+
+The names below are imported when they are first used, so that importing a small part costs little.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sidequest.tasks.check import CheckReport, check_suite
+    from sidequest.tasks.examples import Examples
+    from sidequest.tasks.guess import guess_suite
+    from sidequest.tasks.loading import load_suite, load_task, make_task, read_rows, rows_to_examples
+    from sidequest.tasks.metrics import compute
+    from sidequest.tasks.suite import Suite
+    from sidequest.tasks.task import Form, Objective, Task
+
+__all__ = [
+    "CheckReport",
+    "Examples",
+    "Form",
+    "Objective",
+    "Suite",
+    "Task",
+    "check_suite",
+    "compute",
+    "guess_suite",
+    "load_suite",
+    "load_task",
+    "make_task",
+    "read_rows",
+    "rows_to_examples",
+]
+
+_HOMES = {
+    "check": ("CheckReport", "check_suite"),
+    "examples": ("Examples",),
+    "guess": ("guess_suite",),
+    "loading": ("load_suite", "load_task", "make_task", "read_rows", "rows_to_examples"),
+    "metrics": ("compute",),
+    "suite": ("Suite",),
+    "task": ("Form", "Objective", "Task"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)

@@ -44,7 +44,7 @@ def load_suite_with_problems(source: str | Path, problems: Problems) -> tuple[Su
     if not path.exists():
         return _embedded(str(source)), {}
     with problems.catch():
-        return _load_file(path, problems)
+        return load_suite_data(read_suite_file(path), path.parent, str(path), problems, path)
     return None, {}
 
 
@@ -154,12 +154,15 @@ def _embedded(name: str) -> Suite:
     raise unknown("suite (no such file, and no embedded suite)", name, EMBEDDED)
 
 
-def _load_file(path: Path, problems: Problems) -> tuple[Suite | None, dict[str, LoadedTask]]:
-    spec, tasks = parse_suite(read_suite_file(path), str(path), problems)
+def load_suite_data(
+    data: Mapping[str, Any], base: Path, where: str, problems: Problems, path: Path | None = None
+) -> tuple[Suite | None, dict[str, LoadedTask]]:
+    """A suite from the content of a suite file, whose paths are relative to `base`; `where` names it in messages."""
+    spec, tasks = parse_suite(data, where, problems)
     loaded: dict[str, LoadedTask] = {}
     for name, task in tasks.items():
         primary = spec is not None and name == spec.primary
-        result = _load_task(name, task, path.parent, spec.seed if spec else 0, primary, problems)
+        result = _load_task(name, task, base, spec.seed if spec else 0, primary, problems)
         if result is not None:
             loaded[name] = result
     if spec is None or problems.errors:
