@@ -1,103 +1,210 @@
-"""What differences between seeds are worth: intervals, paired comparisons, verdicts.
+"""What a handful of seeds can tell: intervals, paired differences and verdicts.
 
-Every interval here is two-sided with coverage `CONFIDENCE`. A verdict of `helps` or `hurts` is a paired t-test on the
-same seeds: when there is no effect, each of the two appears in at most 2.5 % of comparisons (before a correction for
-many of them).
+Two methods that ran on the same seeds (the same splits, the same initial weights) are compared by their differences, seed by
+seed: what the seeds have in common cancels. All intervals are two-sided.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
-CONFIDENCE = 0.95
+Verdict = Literal["helps", "hurts", "no clear difference"]
+
+# Two equal differences happen by chance where scores are counts of few rows, and would make an interval of width zero.
+FEWEST_PAIRS = 3
 
 
 @dataclass(frozen=True)
-class Interval:
+class Mean:
+    """A mean with its Student t interval. With one value the interval is (−∞, ∞): nothing is known about the spread."""
+
     mean: float
     low: float
     high: float
+    deviation: float
+    n: int
 
 
 @dataclass(frozen=True)
-class Paired:
-    """Differences `a − b` over the same seeds.
+class PairedComparison:
+    """The difference `ours − baseline` over the same seeds.
 
-    low, high: Student's t interval. boot_low, boot_high: percentile bootstrap of the mean. effect: mean difference in units of
-    the differences' deviation (Cohen's d for paired samples). p: two-sided t-test of no difference.
+    low, high: the t interval at level 1 − error_rate; bootstrap_low, bootstrap_high: the bootstrap's at the same level.
+    p_value: of the two-sided paired t test. effect_size: Hedges' g, the mean difference over its deviation, corrected for small n.
     """
 
     mean: float
     low: float
     high: float
-    boot_low: float
-    boot_high: float
-    effect: float
-    p: float
-    verdict: str
+    bootstrap_low: float
+    bootstrap_high: float
+    p_value: float
+    effect_size: float
+    n: int
+    error_rate: float
+
+    @property
+    def verdict(self) -> Verdict:
+        return verdict(self.mean, self.p_value, self.n, self.error_rate)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict with its evidence and its error rate, for people."""
+        return (
+            f"{self.verdict}: {self.mean:+.4f} ({1 - self.error_rate:.0%} interval {self.low:+.4f} to {self.high:+.4f}, "
+            f"{self.n} seeds; where there is no difference, this comparison claims one in {self.error_rate:.0%} of cases)"
+        )
 
 
-def mean_interval(values: Sequence[float]) -> Interval:
-    """Mean with Student's t interval; with one value, or none that differ, the interval says what little is known."""
-    sample = np.asarray(values, dtype=float)
-    mean = float(sample.mean())
-    if len(sample) < 2:
-        return Interval(mean, -np.inf, np.inf)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(sample) - 1) * sample.std(ddof=1) / np.sqrt(len(sample)))
-    return Interval(mean, mean - half, mean + half)
+def mean_interval(values: Sequence[float] | np.ndarray, level: float = 0.95) -> Mean:
+    """Mean of values [n], n ≥ 1, with its t interval: x̄ ± t(n−1) · s / √n."""
+    x = _numbers(values, "values")
+    _check_probability(level, "level")
+    mean = float(x.mean())
+    if len(x) == 1:
+        return Mean(mean, -math.inf, math.inf, math.nan, 1)
+    deviation = float(x.std(ddof=1))
+    half = float(special.stdtrit(len(x) - 1, (1 + level) / 2)) * deviation / math.sqrt(len(x))
+    return Mean(mean, mean - half, mean + half, deviation, len(x))
 
 
-def bootstrap_interval(values: Sequence[float], *, draws: int = 10_000, seed: int = 0) -> Interval:
-    """Mean with a percentile bootstrap interval."""
-    sample = np.asarray(values, dtype=float)
-    rng = np.random.default_rng(seed)
-    means = sample[rng.integers(0, len(sample), (draws, len(sample)))].mean(1)
-    low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Interval(float(sample.mean()), float(low), float(high))
+def paired_comparison(
+    ours: Sequence[float] | np.ndarray,
+    baseline: Sequence[float] | np.ndarray,
+    *,
+    error_rate: float = 0.05,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> PairedComparison:
+    """Compare scores [n] of two methods whose i-th values come from the same seed.
 
-
-def paired_comparison(a: Sequence[float], b: Sequence[float], *, seed: int = 0) -> Paired:
-    """Compare two methods on the same seeds, in the same order."""
+    error_rate: how often a difference may be claimed where there is none. seed: of the bootstrap.
+    """
+    a, b = _numbers(ours, "ours"), _numbers(baseline, "baseline")
     if len(a) != len(b):
-        raise ValueError(f"paired samples have one length, found {len(a)} and {len(b)}")
-    difference = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
-    interval, boot = mean_interval(difference), bootstrap_interval(difference, seed=seed)
-    deviation = float(difference.std(ddof=1)) if len(difference) > 1 else 0.0
-    if deviation > 0:
-        p = float(stats.ttest_1samp(difference, 0.0).pvalue)
-        effect = interval.mean / deviation
-    else:  # all seeds agree exactly: either identical methods, or too few seeds to know a spread
-        p = 1.0 if interval.mean == 0 or len(difference) < 2 else 0.0
-        effect = 0.0 if interval.mean == 0 else float(np.copysign(np.inf, interval.mean))
-    return Paired(interval.mean, interval.low, interval.high, boot.low, boot.high, effect, p, verdict(interval.mean, p))
+        raise ValueError(f"a paired comparison needs one score per seed on both sides, found {len(a)} and {len(b)}")
+    _check_probability(error_rate, "error_rate")
+    difference = a - b
+    mean = mean_interval(difference, 1 - error_rate)
+    low, high = bootstrap_interval(difference, 1 - error_rate, resamples=resamples, rng=np.random.default_rng(seed))
+    return PairedComparison(
+        mean=mean.mean,
+        low=mean.low,
+        high=mean.high,
+        bootstrap_low=low,
+        bootstrap_high=high,
+        p_value=_paired_p(mean),
+        effect_size=_hedges_g(mean),
+        n=mean.n,
+        error_rate=error_rate,
+    )
 
 
-def verdict(difference: float, p: float) -> str:
-    """In words; `p` may have been corrected for many comparisons."""
-    if p < 1 - CONFIDENCE:
-        return "helps" if difference > 0 else "hurts"
-    return "no clear difference"
+def verdict(difference: float, p_value: float, n: int, error_rate: float = 0.05) -> Verdict:
+    """`helps` or `hurts` if the difference is significant at the error rate, with at least `FEWEST_PAIRS` pairs.
+
+    For several comparisons at once give p-values corrected by `holm`: the error rate then holds for all of them together.
+    """
+    if n < FEWEST_PAIRS or not p_value <= error_rate or difference == 0:
+        return "no clear difference"
+    return "helps" if difference > 0 else "hurts"
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction: p-values that may be read as if there had been one comparison."""
-    p = np.asarray(p_values, dtype=float)
-    order = np.argsort(p)
-    corrected = np.minimum(1.0, np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order]))
-    out = np.empty_like(p)
-    out[order] = corrected
-    return out.tolist()
+def bootstrap_interval(
+    values: Sequence[float] | np.ndarray,
+    level: float = 0.95,
+    *,
+    resamples: int = 10_000,
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """Bootstrap interval of the mean of values [n]: expanded percentiles.
+
+    The plain percentile interval of n values is too narrow by √((n−1)/n) and by using normal instead of t quantiles: with five
+    seeds its 95 % cover about 83 %. Hesterberg (2015, What Teachers Should Know About the Bootstrap) takes the percentiles at
+    Φ(∓√(n/(n−1)) · t(n−1)) instead: 92 % with five seeds, 94 % with ten. The t interval is the one that verdicts rest on.
+    """
+    x = _numbers(values, "values")
+    _check_probability(level, "level")
+    if len(x) == 1:
+        return -math.inf, math.inf
+    means = x[rng.integers(0, len(x), (resamples, len(x)))].mean(axis=1)
+    quantile = math.sqrt(len(x) / (len(x) - 1)) * special.stdtrit(len(x) - 1, (1 + level) / 2)
+    tail = float(special.ndtr(-quantile))
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return float(low), float(high)
 
 
-def probability_best(scores: Mapping[str, Sequence[float]], *, draws: int = 10_000, seed: int = 0) -> dict[str, float]:
-    """How often each method has the highest mean when seeds are drawn anew (the same draw for all; ties share)."""
-    names = list(scores)
-    table = np.array([scores[name] for name in names], dtype=float)  # [methods, seeds]
-    rng = np.random.default_rng(seed)
-    means = table[:, rng.integers(0, table.shape[1], (draws, table.shape[1]))].mean(2)  # [methods, draws]
-    best = means == means.max(0)
-    return dict(zip(names, (best / best.sum(0)).mean(1).tolist(), strict=True))
+def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Holm's step-down correction: adjusted p-values [m] in the given order.
+
+    Rejecting where the adjusted value is at most α errs in any of the m comparisons with probability at most α.
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    if p.ndim != 1 or np.any(~((p >= 0) & (p <= 1))):
+        raise ValueError(f"p-values are numbers between 0 and 1, found {p_values}")
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
+
+
+def probability_best(
+    scores: Mapping[str, Sequence[float]], *, resamples: int = 10_000, seed: int = 0
+) -> dict[str, float]:
+    """How often each method has the highest mean when the seeds are drawn anew; ties are shared.
+
+    scores: one list per method, whose i-th values all come from the same seed, so that seeds are resampled jointly.
+    """
+    lengths = {name: len(values) for name, values in scores.items()}
+    if not lengths or len(set(lengths.values())) != 1 or 0 in lengths.values():
+        raise ValueError(f"every method needs one score per seed, found {lengths}")
+    table = np.array([_numbers(values, name) for name, values in scores.items()])  # [methods, n]
+    drawn = np.random.default_rng(seed).integers(0, table.shape[1], (resamples, table.shape[1]))
+    means = table[:, drawn].mean(axis=2)  # [methods, resamples]
+    # Equal scores summed in another order differ in the last bits; such a difference is a tie.
+    best = np.isclose(means, means.max(axis=0), rtol=1e-12, atol=1e-12)
+    shares = (best / best.sum(axis=0)).mean(axis=1)
+    return dict(zip(scores, shares.tolist(), strict=True))
+
+
+def _paired_p(difference: Mean) -> float:
+    if difference.n == 1:
+        return 1.0
+    if difference.deviation == 0:
+        return 1.0 if difference.mean == 0 else 0.0
+    t = difference.mean / (difference.deviation / math.sqrt(difference.n))
+    return float(2 * special.stdtr(difference.n - 1, -abs(t)))
+
+
+def _hedges_g(difference: Mean) -> float:
+    if difference.n == 1:
+        return math.nan
+    if difference.deviation == 0:
+        return 0.0 if difference.mean == 0 else math.copysign(math.inf, difference.mean)
+    degrees = difference.n - 1
+    # J(m) = Γ(m/2) / (√(m/2) Γ((m−1)/2)) makes the estimate unbiased for normal differences; undefined for one degree.
+    unbiased = (
+        math.exp(math.lgamma(degrees / 2) - math.lgamma((degrees - 1) / 2)) / math.sqrt(degrees / 2)
+        if degrees > 1
+        else 1.0
+    )
+    return unbiased * difference.mean / difference.deviation
+
+
+def _numbers(values: Sequence[float] | np.ndarray, name: str) -> np.ndarray:
+    x = np.asarray(values, dtype=np.float64)
+    if x.ndim != 1 or len(x) == 0 or not np.isfinite(x).all():
+        raise ValueError(f"{name}: a statistic needs at least one value and finite values only, found {values!r}")
+    return x
+
+
+def _check_probability(value: float, name: str) -> None:
+    if not 0 < value < 1:
+        raise ValueError(f"{name} lies between 0 and 1, found {value}")
