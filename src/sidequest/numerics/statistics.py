@@ -36,7 +36,7 @@ class PairedComparison:
     """The difference `ours − baseline` over the same seeds.
 
     low, high: the t interval at level 1 − error_rate; bootstrap_low, bootstrap_high: the bootstrap's at the same level.
-    p_value: of the two-sided paired t test. effect_size: Hedges' g, the mean difference over its deviation, corrected for small n.
+    p_value: of the two-sided paired t test. effect_size: Hedges' g, the mean over the deviation, corrected for small n.
     """
 
     mean: float
