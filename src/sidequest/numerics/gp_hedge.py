@@ -1,0 +1,178 @@
+"""Search for the best mixture: a Gaussian process with a portfolio of acquisition functions (AutoSeM, Sec. 3.4).
+
+Everything here is a pure function of (seed, history): a search that is asked again after a crash, in another process, gives the same
+answer. What is expensive (a fit per observation) is memoised, so that asking one trial at a time costs one fit each.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from sidequest.numerics import gp
+from sidequest.numerics.acquisition import PORTFOLIO, acquisitions, hedge_probabilities
+from sidequest.numerics.mixtures import Mixture, MixtureSpace, spread
+
+
+class Observation(NamedTuple):
+    """A mixture that was tried, and its score."""
+
+    mixture: Mixture
+    score: float
+
+
+History = tuple[Observation, ...]
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A mixture to try.
+
+    source: `design`, or the acquisition function that was followed. mean, deviation: what the process expected of the mixture,
+    in units of the score. probabilities: of following each function of the portfolio. None for a mixture of the design.
+    """
+
+    mixture: Mixture
+    source: str
+    mean: float | None = None
+    deviation: float | None = None
+    probabilities: dict[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class _Posterior:
+    """process: the fitted process; mean, deviation: of every mixture, in standardised units, float64 [m]."""
+
+    process: gp.GP
+    mean: np.ndarray
+    deviation: np.ndarray
+
+
+@dataclass(frozen=True)
+class HedgeSearch:
+    """GP-Hedge over a finite space.
+
+    initial: size of the space-filling design. nu: smoothness of the Matérn kernel, 1.5 or 2.5.
+    xi: the improvement that PI and EI look for at least, kappa: the deviations of UCB, both in standardised scores.
+    eta: how sharply the portfolio follows its gains (Hoffman et al. 2011).
+    """
+
+    space: MixtureSpace
+    seed: int = 0
+    initial: int = 6
+    nu: float = 2.5
+    xi: float = 0.01
+    kappa: float = 1.96
+    eta: float = 1.0
+
+    def suggest(self, history: History, n: int = 1, pending: Sequence[Mixture] = ()) -> list[Suggestion]:
+        """Up to n mixtures to try now, all different, none tried before and none `pending` (asked for, score not yet known).
+
+        While the design lasts, its next mixtures; nothing beyond it is suggested until all its scores are known. Then each
+        mixture maximises an acquisition function over the whole set, exactly; for those that still run, the process believes its
+        own mean (see `GP.believing`). Fewer than n are returned when the design or the space ends.
+        """
+        known = {observation.mixture for observation in history} | set(pending)
+        design = [self.space.at(position) for position in _design(self)]
+        if len(history) < len(design):
+            return [Suggestion(mixture, "design") for mixture in design if mixture not in known][:n]
+        out: list[Suggestion] = []
+        for _ in range(min(n, len(self.space) - len(known))):
+            under_way = [*pending, *[suggestion.mixture for suggestion in out]]
+            out.append(self._next(history, under_way))
+        return out
+
+    def _next(self, history: History, under_way: list[Mixture]) -> Suggestion:
+        posterior = _posterior(self, history)
+        proposals = _proposals(self, history) if not under_way else _propose(self, history, under_way)
+        chances = hedge_probabilities(np.array(_gains(self, history)), self.eta)
+        rng = np.random.default_rng([self.seed, 1, len(history), len(under_way)])
+        chosen = int(rng.choice(len(PORTFOLIO), p=chances))
+        position = proposals[chosen]
+        process = posterior.process
+        return Suggestion(
+            self.space.at(position),
+            PORTFOLIO[chosen],
+            float(process.shift + process.scale * posterior.mean[position]),
+            float(process.scale * posterior.deviation[position]),
+            dict(zip(PORTFOLIO, chances.tolist(), strict=True)),
+        )
+
+    def process(self, history: History) -> gp.GP:
+        """The process fitted to a history of at least two observations."""
+        return _posterior(self, history).process
+
+    def expected(self, history: History) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and deviation of the score of every mixture tried, after all of them, in the order of the history."""
+        return self.process(history).predict(_coordinates(self.space, history))
+
+    def best(self, history: History) -> int:
+        """Which trial of the history is recommended: the highest posterior mean, not the highest score.
+
+        The highest of twenty noisy scores owes its place partly to luck; the mean pools it with its neighbours'.
+        """
+        if len(history) < 2:
+            return 0
+        return int(self.expected(history)[0].argmax())
+
+
+def _coordinates(space: MixtureSpace, history: History) -> np.ndarray:
+    return space.coordinates[[space.positions[observation.mixture] for observation in history]]
+
+
+@functools.lru_cache(maxsize=16)
+def _design(search: HedgeSearch) -> tuple[int, ...]:
+    return tuple(spread(search.space, search.initial, search.seed))
+
+
+@functools.lru_cache(maxsize=64)
+def _posterior(search: HedgeSearch, history: History) -> _Posterior:
+    scores = np.array([observation.score for observation in history])
+    process = gp.fit(_coordinates(search.space, history), scores, search.nu)
+    return _Posterior(process, *_standardised(process, search.space))
+
+
+def _standardised(process: gp.GP, space: MixtureSpace) -> tuple[np.ndarray, np.ndarray]:
+    mean, deviation = process.predict(space.coordinates)
+    return (mean - process.shift) / process.scale, deviation / process.scale
+
+
+def _propose(search: HedgeSearch, history: History, under_way: Sequence[Mixture]) -> tuple[int, ...]:
+    """The mixture that each function of the portfolio would try next, by position."""
+    posterior, positions = _posterior(search, history), search.space.positions
+    tried = [positions[observation.mixture] for observation in history]
+    running = [positions[mixture] for mixture in under_way]
+    mean, deviation = posterior.mean, posterior.deviation
+    if running:
+        deviation = _standardised(posterior.process.believing(search.space.coordinates[running]), search.space)[1]
+    best = float(posterior.process.z.max())  # τ, the best score so far
+    values = acquisitions(mean, deviation, best, xi=search.xi, kappa=search.kappa)
+    for value in values.values():
+        value[tried + running] = -np.inf
+    return tuple(int(values[name].argmax()) for name in PORTFOLIO)
+
+
+@functools.lru_cache(maxsize=64)
+def _proposals(search: HedgeSearch, history: History) -> tuple[int, ...]:
+    return _propose(search, history, ())
+
+
+@functools.lru_cache(maxsize=256)
+def _gains(search: HedgeSearch, history: History) -> tuple[float, ...]:
+    """Σ_t μ_t(x_t^j) for each function j (Hoffman et al. 2011, Algorithm 2): what the process, once it knows trial t, thinks of the
+    mixture that j proposed for trial t. In standardised units, else scores that differ by a hundredth could never move η = 1.
+
+    Defined on the history alone, as if trials had been told one by one; so it does not matter which ran at the same time.
+    """
+    if len(history) <= len(_design(search)):
+        return (0.0,) * len(PORTFOLIO)
+    before = history[:-1]
+    mean = _posterior(search, history).mean
+    return tuple(
+        gain + float(mean[position])
+        for gain, position in zip(_gains(search, before), _proposals(search, before), strict=True)
+    )
