@@ -69,13 +69,17 @@ class Pool:
 
 
 class Plan(BaseModel):
-    """A whole training run that a method asks for: phases and a seed. Its score is the primary's best on *select*."""
+    """A whole training run that a method asks for: phases and a seed. Its score is the primary's best on *select*.
+
+    label: shown while it runs. note: plain data that the method wants back in `tell`. Neither decides the score.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     phases: tuple[Phase, ...]
     seed: int = 0
     label: str = ""
+    note: dict[str, Any] = {}
 
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
