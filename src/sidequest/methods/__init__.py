@@ -23,6 +23,8 @@ METHODS: dict[str, str] = {
     "heu-size": "heuristics:HeuSize",
     "heu-type": "heuristics:HeuType",
     "heu-len": "heuristics:HeuLen",
+    "exp3s": "exp3s:Exp3S",
+    "counterfactual": "counterfactual:Counterfactual",
     "alphavil": "alphavil:AlphaVIL",
     "diw": "diw:DIW",
 }
