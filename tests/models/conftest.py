@@ -15,7 +15,26 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.task import Form, Objective, Task
 
-WORDS = ["the", "cat", "dog", "sat", "ran", "on", "under", "a", "mat", "tree", "is", "was", "not", "very", "good", "bad", "film", "it", "runs", "fast", "slow"]
+VERBS = ("sat", "ran", "is", "was", "runs")
+WORDS = (
+    *VERBS,
+    "the",
+    "cat",
+    "dog",
+    "on",
+    "under",
+    "a",
+    "mat",
+    "tree",
+    "not",
+    "very",
+    "good",
+    "bad",
+    "film",
+    "it",
+    "fast",
+    "slow",
+)
 SPECIAL = ["<pad>", "<s>", "</s>", "<unk>", "<mask>"]
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
@@ -63,7 +82,10 @@ def tiny_tokenizer(architecture: str) -> transformers.PreTrainedTokenizerFast:
         "unk_token": "<unk>",
         "mask_token": "<mask>",
     }
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
+    takes = ["input_ids", "attention_mask"]
+    if architecture in ("bert", "electra", "albert", "deberta-v2"):
+        takes.insert(1, "token_type_ids")
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_input_names=takes, **names)
 
 
 def make_encoder(directory: Path, architecture: str = "bert", **changes: object) -> Path:
@@ -134,5 +156,17 @@ def make_task(
     return Task(name, objective, form, {"train": Examples(columns, target, np.arange(rows))}, labels)
 
 
-def batch_of(family, task: Task):
-    return family.inputs(task, task.train).collate(np.arange(len(task.train)))
+def batch_of(family, task: Task, positions=None):
+    """A batch of a task's train rows, all of them unless told."""
+    return family.inputs(task, task.train).collate(
+        np.arange(len(task.train)) if positions is None else np.array(positions)
+    )
+
+
+def stir(model: torch.nn.Module, seed: int = 3) -> torch.nn.Module:
+    """Move every parameter away from its initial value, as training would, so that a lost one shows."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+    return model.eval()

@@ -1,0 +1,139 @@
+"""Predictions from exports: in the order of the rows, by name, alone and averaged."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from conftest import batch_of, make_task, stir
+
+from sidequest.errors import SettingsError
+from sidequest.models import family as make_family
+from sidequest.models import load
+from sidequest.models.predictor import Predictor
+from sidequest.settings import ModelSettings
+from sidequest.tasks.examples import Examples
+from sidequest.tasks.suite import Suite
+from sidequest.tasks.task import Form, Objective
+
+
+def exported(tmp_path, task, encoder, seeds=(0,), kind="hf"):
+    """Directories of differently stirred models of one task, and what each says live."""
+    family = make_family(Suite.of(task), ModelSettings(kind=kind, encoder=str(encoder)))
+    out = []
+    for seed in seeds:
+        model = stir(family.build(seed), seed)
+        family.export(model, task, tmp_path / f"m{seed}")
+        with torch.no_grad():
+            out.append((tmp_path / f"m{seed}", model(task.name, batch_of(family, task))))
+    return out
+
+
+@pytest.mark.parametrize("form", [Form.PAIR, Form.CHOICES])
+@pytest.mark.parametrize("batch_size", [1, 5, 100])
+def test_rows_come_back_in_their_order(form, batch_size, encoders, tmp_path):
+    task = make_task("t", form)
+    ((directory, live),) = exported(tmp_path, task, encoders())
+    found = load(directory).predict(task.train, batch_size=batch_size)
+    assert np.allclose(found.probabilities, live.softmax(-1), atol=1e-5)
+    assert np.array_equal(found.indices, live.argmax(-1))
+
+
+def test_rows_are_plain_and_by_name(encoders, tmp_path):
+    task = make_task("t")
+    ((directory, live),) = exported(tmp_path, task, encoders())
+    rows = load(directory).predict(task.train).to_rows()
+    assert rows[0]["label"] == task.labels[int(live[0].argmax())]
+    assert set(rows[0]["probabilities"]) == set(task.labels)
+    assert sum(rows[0]["probabilities"].values()) == pytest.approx(1)
+    json.dumps(rows)
+
+
+@pytest.mark.parametrize(
+    ("form", "objective", "keys"),
+    [
+        (Form.PAIR, Objective.REGRESSION, {"value"}),
+        (Form.TOKENS, Objective.TAGGING, {"tags"}),
+        (Form.CHOICES, Objective.CHOICE, {"choice", "probabilities"}),
+    ],
+)
+def test_every_objective_has_its_row(form, objective, keys, encoders, tmp_path):
+    task = make_task("t", form, objective)
+    ((directory, _),) = exported(tmp_path, task, encoders())
+    rows = load(directory).predict(task.train).to_rows()
+    assert all(set(row) == keys for row in rows)
+    json.dumps(rows)
+    if objective == Objective.TAGGING:
+        words = task.train.columns["tokens"].to_pylist()
+        assert [len(row["tags"]) for row in rows] == [len(sentence) for sentence in words]
+        assert {tag for row in rows for tag in row["tags"]} <= set(task.labels)
+
+
+def test_the_target_is_not_looked_at(encoders, tmp_path):
+    task = make_task("t")
+    ((directory, _),) = exported(tmp_path, task, encoders())
+    predictor = load(directory)
+    blind = Examples(task.train.columns, None, task.train.ids)
+    assert np.array_equal(predictor.predict(blind).probabilities, predictor.predict(task.train).probabilities)
+    assert predictor.predict(blind.take(np.array([], dtype=np.int64))).to_rows() == []
+
+
+def test_an_ensemble_averages_probabilities(encoders, tmp_path):
+    task = make_task("t", Form.CHOICES)
+    models = exported(tmp_path, task, encoders(), seeds=(0, 1, 2))
+    expected = torch.stack([live.softmax(-1) for _, live in models]).mean(0)
+    both = Predictor.ensemble([load(directory) for directory, _ in models])
+    assert np.allclose(both.predict(task.train).probabilities, expected, atol=1e-5)
+
+
+def test_an_ensemble_averages_values_in_original_units_and_tags(encoders, tmp_path):
+    for form, objective in ((Form.TEXT, Objective.REGRESSION), (Form.TOKENS, Objective.TAGGING)):
+        task = make_task("t", form, objective)
+        members = [load(directory) for directory, _ in exported(tmp_path / form, task, encoders(), seeds=(0, 1))]
+        found = Predictor.ensemble(members).predict(task.train)
+        single = [member.predict(task.train) for member in members]
+        if objective == Objective.REGRESSION:
+            assert np.allclose(found.values, np.mean([one.values for one in single], axis=0))
+        else:
+            for both, one, two in zip(
+                found.tag_probabilities, single[0].tag_probabilities, single[1].tag_probabilities, strict=True
+            ):
+                assert np.allclose(both, (one + two) / 2)
+
+
+def test_kinds_of_models_may_mix_in_an_ensemble(encoders, tmp_path):
+    task = make_task("t")
+    ((first, a),) = exported(tmp_path / "hf", task, encoders())
+    ((second, b),) = exported(tmp_path / "pooled", task, encoders(), kind="pooled")
+    found = Predictor.ensemble([load(first), load(second)]).predict(task.train)
+    assert np.allclose(found.probabilities, (a.softmax(-1) + b.softmax(-1)) / 2, atol=1e-5)
+
+
+def test_different_tasks_make_no_ensemble(encoders, tmp_path):
+    ((first, _),) = exported(tmp_path / "a", make_task("t"), encoders())
+    ((second, _),) = exported(tmp_path / "b", make_task("u", Form.TEXT, Objective.REGRESSION), encoders())
+    with pytest.raises(SettingsError, match=r"one task: 't' \(classification.*'u' \(regression"):
+        Predictor.ensemble([load(first), load(second)])
+    with pytest.raises(SettingsError, match="at least one"):
+        Predictor.ensemble([])
+
+
+def test_a_directory_that_is_no_export_is_told(tmp_path):
+    with pytest.raises(SettingsError, match=r"no sidequest\.json"):
+        load(tmp_path)
+    (tmp_path / "sidequest.json").write_text('{"format": 99}')
+    with pytest.raises(SettingsError, match="reads model format 1, found 99"):
+        load(tmp_path)
+
+
+def test_exports_name_no_place_on_this_machine(encoders, tmp_path):
+    for kind in ("hf", "pooled"):
+        ((directory, _),) = exported(tmp_path / kind, make_task("t"), encoders(), kind=kind)
+        card = (directory / "sidequest.json").read_text()
+        assert str(encoders()) not in card
+        assert str(tmp_path) not in card
+        moved = tmp_path / f"moved-{kind}"
+        directory.rename(moved)
+        load(moved).predict(make_task("t").train)
