@@ -1,8 +1,8 @@
 """Tasks: from data files to a `Suite` of `Task`s, and the metrics that score them.
 
 What belongs here: reading files (`readers/`), the suite file (`spec`, `loading`), columns and targets (`columns`, `targets`,
-`building`), splits, the catalog of benchmarks, metrics, the check of a suite, guesses for a new one, and embedded suites. What does
-not: models, batches, training. May import `errors`, `settings` and `files`; never torch or transformers.
+`building`), splits, the catalog of benchmarks, metrics, the check of a suite, guesses for a new one, and embedded suites.
+What does not: models, batches, training. May import `errors`, `settings` and `files`; never torch or transformers.
 
 The names below are imported when they are first used, so that importing a small part costs little.
 """

@@ -54,7 +54,7 @@ def resolve(spec: TaskSpec, base: Path) -> TaskSpec:
         fields |= entry.hub
         if spec.saved is not None:  # a copy of the hub's dataset, saved to disk
             fields = {key: value for key, value in fields.items() if key not in ("hub", "config", "revision")}
-    written = spec.model_dump(exclude={"catalog", "path"}, include=spec.model_fields_set)
+    written = spec.model_dump(exclude={"catalog", "path"}, exclude_unset=True)
     return TaskSpec(**(fields | written))
 
 

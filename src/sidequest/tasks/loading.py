@@ -226,7 +226,9 @@ def _load_task(
                 reading = settings.model_dump(mode="json", exclude_defaults=True)
     if "train" not in tables:
         return None
-    return build_task(name, spec, tables, seed=seed, primary=primary, problems=problems, reading=reading)
+    loaded = build_task(name, spec, tables, seed=seed, primary=primary, problems=problems, reading=reading)
+    # With a split unread the others could still show their faults, but the task would be another one than was asked for.
+    return loaded if len(problems.errors) == before else None
 
 
 def _read_split(spec: TaskSpec, split: SplitSpec, base: Path) -> tuple[Table, ReadSettings]:

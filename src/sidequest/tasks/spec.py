@@ -206,9 +206,11 @@ def parse_suite(
             if isinstance(values := data.get(name) or {}, Mapping):
                 parse(section, {str(key): value for key, value in values.items()}, f"{where}: {name}")
     tasks: dict[str, TaskSpec] = {}
-    for name, values in (suite.tasks if suite is not None else {}).items():
-        with problems.catch(task=name):
-            tasks[name] = parse_task(name, values, where)
+    written = data.get("tasks")
+    for name, values in written.items() if isinstance(written, Mapping) else ():
+        with problems.catch(task=str(name)):  # even if the suite itself has faults: a user wants to see all of them
+            if isinstance(values, Mapping):
+                tasks[str(name)] = parse_task(str(name), values, where)
     if suite is not None and suite.primary not in suite.tasks:
         with problems.catch():
             raise SettingsError(
