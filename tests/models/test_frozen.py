@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from conftest import batch_of, make_task, stir
+from tiny_encoders import batch_of, make_task, stir
 from torch import nn
 
 from sidequest.errors import SettingsError

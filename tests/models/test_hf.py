@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 import torch
 import transformers
-from conftest import TEXT_ARCHITECTURES, batch_of, make_encoder, make_task, stir
+from tiny_encoders import TEXT_ARCHITECTURES, batch_of, make_encoder, make_task, stir
 
 from sidequest.errors import DataError, SettingsError
 from sidequest.models import load
@@ -379,7 +379,7 @@ class TestOptions:
 
 def test_an_encoder_takes_texts_or_images_not_both(encoders):
     for encoder, task in (("vit", TASKS["one"]), ("bert", make_task("i", Form.IMAGE))):
-        with pytest.raises(SettingsError, match="takes (texts|images)"):
+        with pytest.raises(SettingsError, match=r"takes (texts|images)"):
             HfFamily(Suite.of(task), ModelSettings(kind="hf", encoder=str(encoders(encoder))))
 
 

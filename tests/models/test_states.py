@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from conftest import make_encoder, sentences
+from tiny_encoders import make_encoder, sentences
 
 from sidequest.errors import SidequestError
 from sidequest.models import states as states_module
@@ -193,7 +193,7 @@ for name in sys.argv[2:]:
 
 
 def test_two_processes_may_write_at_once(tmp_path):
-    halves = [range(0, 30), range(20, 50)]  # ten items twice
+    halves = [range(30), range(20, 50)]  # ten items twice
     workers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), *map(str, half)]) for half in halves]
     assert [worker.wait(60) for worker in workers] == [0, 0]
     names = [str(i) for i in range(50)]
