@@ -28,6 +28,7 @@ def command(
     seed: SeedOption = 0,
 ) -> None:
     from sidequest.cli.common import make_setup, progress_bar, warm
+    from sidequest.files import read_json
     from sidequest.learning.meter import Meter
     from sidequest.runs.selecting import make_method, select
 
@@ -54,6 +55,9 @@ def command(
         shares = ", ".join(f"{name} {phase.shares[name]:g}" for name in phase.tasks)
         typer.echo(f"phase {index + 1} ({phase.order}): {shares}")
     typer.echo(f"cost {recipe.cost.x:.1f}x, {recipe.cost.trials} trials; written to {out / 'recipe.json'}")
+    if heads := read_json(out / "selection.json").get("heads"):
+        shown = "; ".join(f"{what} {len(tasks)} ({', '.join(tasks) or 'none'})" for what, tasks in heads.items())
+        typer.echo(f"head importances: {shown}")
     typer.echo(f"next: sidequest train {out}")
 
 

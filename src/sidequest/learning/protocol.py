@@ -6,7 +6,8 @@ task's data. Methods see only these calls. Powers beyond them are separate small
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -125,5 +126,38 @@ class PredictionGain(Protocol):
 
         target: measure the loss on another batch, of this task, instead. Its rows come in an order of their own, so that
         measuring does not change which rows are trained on.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Warmup:
+    """Single-task fine-tuning of a fresh model before its heads are looked at.
+
+    epochs: passes over the task's train rows; 0: none. most_batches: an upper bound on them, for large tasks.
+    seed: of the fresh model, its order of rows and its dropout.
+    """
+
+    epochs: float = 3.0
+    most_batches: int | None = None
+    seed: int = 0
+
+
+@runtime_checkable
+class HeadImportance(Protocol):
+    """The power to say how much each attention head matters to a task (GradTS).
+
+    The importance of head h for a row is |∂L/∂ξ_h|, with ξ_h = 1 a factor on the head's output and L the row's loss, in
+    evaluation mode, on a fresh model that was warmed up on the task alone. The learner itself stays as it was.
+    """
+
+    def head_importance(self, task: str, warmup: Warmup) -> np.ndarray:
+        """The importances summed over the task's train rows, float64 [layers, heads]."""
+        ...
+
+    def instance_importance(self, task: str, warmup: Warmup) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The importances of single train rows, in chunks and in any order: ids int64 [n], values float32 [n, layers, heads].
+
+        The pass that gives `head_importance` gives these too, and that call is charged for it: this one is free after it.
         """
         ...

@@ -13,6 +13,7 @@ from sidequest.recipe import Recipe
 from sidequest.runs.directory import open_run
 from sidequest.runs.driver import OnRound, run_method
 from sidequest.runs.setup import Setup
+from sidequest.search.evidence_cache import EvidenceCache
 from sidequest.search.trials import LocalTrials
 from sidequest.settings import parse
 
@@ -41,6 +42,7 @@ def select(
         if done.exists():
             return Recipe.read(done)
     learner = setup.learner(seed)
+    learner.head_cache = heads = EvidenceCache(setup.facts_alone)
     trials = LocalTrials(learner, setup.train, goal=setup.suite.goal, facts=setup.facts, on_batches=on_batches)
     recipe = run_method(
         chosen,
@@ -54,5 +56,7 @@ def select(
     )
     if directory is not None:
         recipe.write(directory / "recipe.json")
-        write_json(directory / "selection.json", {"meter": learner.meter.to_json()})
+        # What was reused depends on what ran before: it stands here, not in the recipe.
+        found = {"heads": heads.summary()} if heads.summary() else {}
+        write_json(directory / "selection.json", {"meter": learner.meter.to_json(), **found})
     return recipe

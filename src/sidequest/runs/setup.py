@@ -84,6 +84,19 @@ class Setup:
             "code": training_code_version(),
         }
 
+    def facts_alone(self, task: str) -> dict[str, Any]:
+        """All that decides what a model learns from one task's train rows alone, for the key of its head importances. Neither the
+        primary, nor other tasks, nor the length of a whole training run have a part in it."""
+        no_part = {"epochs", "patience", "max_batches", "eval_batch_size", "loss_scale"}
+        return {
+            "task": task,
+            "train_rows": self.suite.tasks[task].fingerprints["train"],
+            "model": self.model.model_dump(mode="json"),
+            "weights": self.family.fingerprint(),
+            "train": self.train.model_dump(mode="json", exclude=no_part),
+            "code": training_code_version(),
+        }
+
     def _data(self, name: str) -> dict[str, str]:
         prints = self.suite.tasks[name].fingerprints
         return {split: prints[split] for split in ("train", "select") if split in prints}

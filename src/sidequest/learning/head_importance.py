@@ -1,0 +1,148 @@
+"""How much each attention head matters to a task and to each of its rows: the `HeadImportance` power of `TorchLearner`.
+
+Steps 1 to 3 of Ma et al. (2021), section 3.1: fine-tune a fresh model on the task alone, then pass over its train rows once more
+without updates and add up the absolute gradients at each head. One pass gives the importances of the rows and of the whole task.
+Absolute values are taken per row, before adding: |Σ| would let rows cancel each other out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from sidequest.learning.batching import evaluation_batches
+from sidequest.learning.meter import Meter
+from sidequest.learning.protocol import Warmup
+from sidequest.models.base import IGNORE, Batch, MultiTaskModel
+from sidequest.models.head_gates import find_heads, open_gates
+from sidequest.settings import TrainSettings
+from sidequest.tasks.task import Objective, Task
+
+if TYPE_CHECKING:
+    from sidequest.learning.torch_learner import EncodedTasks, TorchLearner
+
+RowImportances = Iterator[tuple[np.ndarray, np.ndarray]]  # ids int64 [n], values float32 [n, layers, heads]
+Computation = Callable[[Meter], RowImportances]  # the work itself; it counts on the meter that it is given
+
+
+class HeadRecord(Protocol):
+    """The result of one warm-up and one pass. meter: what they cost, also when they were found instead of run."""
+
+    meter: Meter
+
+    def total(self) -> np.ndarray: ...
+    def rows(self) -> RowImportances: ...
+
+
+class HeadCache(Protocol):
+    """Where results are kept between runs; see `sidequest.search.evidence_cache`."""
+
+    def of(self, task: str, warmup: Warmup, compute: Computation) -> HeadRecord: ...
+
+
+class Host(Protocol):
+    """What `HeadScoring` uses of the learner that it is mixed into."""
+
+    model: MultiTaskModel
+    meter: Meter
+    settings: TrainSettings
+    head_cache: HeadCache | None
+    _data: EncodedTasks
+
+    def fresh(self, seed: int) -> TorchLearner: ...
+    def batch(self, task: str, positions: np.ndarray, count: Any) -> Batch: ...
+    def _task(self, name: str) -> Task: ...
+
+
+class HeadScoring:
+    """Gives a learner the `HeadImportance` power; see the protocol for what each call promises.
+
+    head_cache: set by whoever runs a method, so that what was computed once is found again. None: nothing is kept, and
+        `instance_importance` warms up again.
+    """
+
+    head_cache: HeadCache | None = None
+
+    def head_importance(self: Host, task: str, warmup: Warmup) -> np.ndarray:
+        self._task(task)
+        find_heads(self.model)  # refuse a model without heads before any training
+        compute = _computation(self, task, warmup)
+        if self.head_cache is None:
+            return add_up(compute(self.meter))
+        record = self.head_cache.of(task, warmup, compute)
+        self.meter.add(record.meter)
+        return record.total()
+
+    def instance_importance(self: Host, task: str, warmup: Warmup) -> RowImportances:
+        self._task(task)
+        find_heads(self.model)
+        compute = _computation(self, task, warmup)
+        if self.head_cache is None:
+            return compute(Meter())
+        return self.head_cache.of(task, warmup, compute).rows()
+
+
+def _computation(learner: Host, task: str, warmup: Warmup) -> Computation:
+    def compute(meter: Meter) -> RowImportances:
+        probe = learner.fresh(warmup.seed)
+        probe.meter = meter
+        batches = round(warmup.epochs * probe.epoch_batches(task))
+        if warmup.most_batches is not None:
+            batches = min(batches, warmup.most_batches)
+        probe.begin(max(1, batches))
+        probe.train(task, batches)
+        return score_rows(probe, task)
+
+    return compute
+
+
+def score_rows(learner: Host, task: str) -> RowImportances:
+    """|∂L/∂ξ| of every train row for the model as it is. Rows of similar length share a batch; memory holds one batch.
+
+    A row costs about two thirds of a training step (no weight gradients) and is counted as a whole one.
+    """
+    spec = learner._task(task)
+    lengths, ids = learner._data.of(spec, "train").lengths, spec.train.ids
+    with open_gates(learner.model) as gates:
+        # The batches of training, not of evaluation: a backward pass keeps activations.
+        for positions in evaluation_batches(lengths, learner.settings.batch_size):
+            with learner.meter.timed(task) as count:
+                batch = learner.batch(task, positions, count)
+                gates.begin(len(positions), _owners(batch))
+                losses = row_losses(spec, learner.model(task, batch), batch["labels"])
+                values = gates.gradients(losses.sum()).abs().float().cpu().numpy()
+            yield ids[positions], values
+
+
+def row_losses(task: Task, logits: Tensor, labels: Tensor) -> Tensor:
+    """The loss of each row, [n]: the same loss as in training. A row to tag sums over its labelled words, so that a long
+    sentence counts for as much as its words do."""
+    if logits.dtype.itemsize < 4:
+        logits = logits.float()
+    if task.objective == Objective.REGRESSION:
+        return 0.5 * functional.mse_loss(logits, labels, reduction="none")
+    if task.objective == Objective.TAGGING:
+        losses = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE, reduction="none")
+        return losses.view(labels.shape).sum(1)
+    return functional.cross_entropy(logits, labels, reduction="none")
+
+
+def _owners(batch: Batch) -> Tensor | None:
+    """Which row each text belongs to, where rows have several."""
+    if "choices" not in batch:
+        return None
+    counts = batch["choices"]
+    return torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
+
+
+def add_up(rows: RowImportances) -> np.ndarray:
+    """Σ over rows, float64 [layers, heads]."""
+    total: Any = 0.0
+    for _, values in rows:
+        total = total + values.sum(axis=0, dtype=np.float64)
+    return np.asarray(total)

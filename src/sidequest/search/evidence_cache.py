@@ -1,0 +1,116 @@
+"""Head importances kept by content: what a task's rows, the encoder, the settings and the code decide is computed once.
+
+One directory per entry, named by the key: `ids.npy` and `values.npy` (float32 [rows, layers, heads], 4 bytes per row and head),
+`total.npy` (float64 [layers, heads]) and `record.json`. It is written under another name and renamed when it is whole, so any
+number of processes may share the cache; at worst they compute the same entry twice.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sidequest.files import cache_directory, digest, npy_bytes, read_json, write_json
+from sidequest.learning.head_importance import Computation, RowImportances
+from sidequest.learning.meter import Meter
+from sidequest.learning.protocol import Warmup
+
+CHUNK = 4096  # rows read at a time
+
+
+@dataclass(frozen=True)
+class StoredHeads:
+    """One entry on disk."""
+
+    directory: Path
+    meter: Meter
+
+    def total(self) -> np.ndarray:
+        return np.load(self.directory / "total.npy", allow_pickle=False)
+
+    def rows(self) -> RowImportances:
+        ids = np.load(self.directory / "ids.npy", allow_pickle=False)
+        values = np.load(self.directory / "values.npy", mmap_mode="r", allow_pickle=False)
+        for start in range(0, len(ids), CHUNK):
+            yield ids[start : start + CHUNK], np.array(values[start : start + CHUNK])
+
+
+class EvidenceCache:
+    """Implements `sidequest.learning.head_importance.HeadCache`.
+
+    facts: all about a task's data, the model, training and the code that decides its importances.
+    reused, computed: names of the tasks that were found and of those that were not, in the order they were asked for. They
+        depend on what ran before, so no recipe has them.
+    """
+
+    def __init__(self, facts: Callable[[str], Any], directory: Path | None = None) -> None:
+        self._facts = facts
+        self._directory = directory if directory is not None else cache_directory() / "heads"
+        self.reused: list[str] = []
+        self.computed: list[str] = []
+
+    def of(self, task: str, warmup: Warmup, compute: Computation) -> StoredHeads:
+        """The entry of a task, computed if it is not there."""
+        key = digest({"warmup": asdict(warmup), "facts": self._facts(task)})
+        place = self._directory / key[:2] / key
+        found = place.is_dir()
+        if not found:
+            self._write(place, task, compute)
+        asked = self.reused if found else self.computed
+        if task not in self.reused + self.computed:  # a second look at the same entry is no reuse
+            asked.append(task)
+        return StoredHeads(place, Meter.from_json(read_json(place / "record.json")["meter"]))
+
+    def summary(self) -> dict[str, list[str]]:
+        """What was found and what was computed; empty if nothing was asked for."""
+        named = {"reused": list(self.reused), "computed": list(self.computed)}
+        return named if self.reused or self.computed else {}
+
+    def _write(self, place: Path, task: str, compute: Computation) -> None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as cleaning:
+            temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+            cleaning.callback(shutil.rmtree, temporary, ignore_errors=True)
+            meter = Meter()
+            ids, total = _store_values(temporary / "values.npy", compute(meter))
+            (temporary / "ids.npy").write_bytes(npy_bytes(ids))
+            (temporary / "total.npy").write_bytes(npy_bytes(total))
+            write_json(temporary / "record.json", {"task": task, "meter": meter.to_json()})
+            try:
+                os.rename(temporary, place)
+            except OSError:
+                if not place.is_dir():  # not a process that was faster
+                    raise
+
+
+def _store_values(path: Path, rows: Iterator[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Write the chunks one after another as one array, without holding them; their ids, and their sum."""
+    ids: list[np.ndarray] = []
+    total: Any = 0.0
+    count, tail = 0, (0, 0)
+    with path.open("wb") as file:
+        for chunk_ids, values in rows:
+            if not ids:
+                _header(file, 0, values.shape[1:])  # numpy leaves room in it for any number of rows
+            ids.append(chunk_ids)
+            total = total + values.sum(axis=0, dtype=np.float64)
+            file.write(np.ascontiguousarray(values, dtype=np.float32).tobytes())
+            count, tail = count + len(values), values.shape[1:]
+        file.seek(0)
+        _header(file, count, tail)
+        file.flush()
+        os.fsync(file.fileno())
+    return np.concatenate(ids) if ids else np.zeros(0, dtype=np.int64), np.asarray(total)
+
+
+def _header(file: Any, count: int, tail: tuple[int, ...]) -> None:
+    shape = (count, *tail)
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
