@@ -18,7 +18,15 @@ from sidequest.tasks.guess_columns import guess_fields, has_labels, sniff
 from sidequest.tasks.loading import load_suite_data, load_task
 from sidequest.tasks.multimnist import FILES as MNIST_FILES
 from sidequest.tasks.problems import Problems
-from sidequest.tasks.readers import ReadSettings, guess_format, is_saved_dataset, read_file, read_idx_array
+from sidequest.tasks.readers import (
+    ReadSettings,
+    guess_format,
+    is_saved_dataset,
+    read_file,
+    read_idx_array,
+    read_saved,
+    saved_splits,
+)
 
 ROLES = {
     **dict.fromkeys(("train", "training"), "train"),
@@ -82,6 +90,8 @@ def _collect(path: Path) -> list[_Source]:
         raise DataError("no such file", file=path)
     if path.is_file():
         return [_source_of_file(path)]
+    if splits := saved_splits(path):
+        return [_saved_source(path, splits)]
     if is_saved_dataset(path):
         return [_Source(_task_name(path.name), {"train": path})]
     known = _catalog_entry(path)
@@ -104,6 +114,19 @@ def _catalog_entry(directory: Path) -> str | None:
     except SettingsError:
         names = DISTINCTIVE
     return next((name for name in names if catalog.matches(directory, name)), None)
+
+
+def _saved_source(path: Path, splits: list[str]) -> _Source:
+    """A saved dataset dict; splits whose labels are withheld are not used."""
+    roles = {ROLES.get(split.lower(), "train"): split for split in reversed(splits)}
+    table = read_saved(path, roles.setdefault("train", splits[0]))
+    fields, phrase = guess_fields(table)
+    scored = [
+        roles[role] for role in ("test", "dev") if role in roles and has_labels(read_saved(path, roles[role]), fields)
+    ]
+    names = {"train": roles["train"]} | dict(zip(("report", "select"), scored, strict=False))
+    known = {"objective": fields.pop("objective"), "saved": path, **names, **fields}
+    return _Source(_task_name(path.name), fields=known, rows=len(table), phrase=phrase)
 
 
 def _image_source(directory: Path, files: dict[tuple[str, str], Path]) -> _Source:

@@ -164,8 +164,9 @@ def _facts(name: str, column: pa.Array) -> Facts:
 def _label_column(facts: dict[str, Facts]) -> str | None:
     by_lower = {name.lower(): name for name in facts}
     for name in LABEL_NAMES:
-        if name in by_lower and facts[by_lower[name]].distinct > 1:
-            return by_lower[name]
+        fact = facts.get(by_lower.get(name, ""))
+        if fact is not None and fact.distinct > 1 and (fact.numeric or fact.distinct <= max(2, fact.rows / 2)):
+            return fact.name
     few = [f.name for f in facts.values() if not f.is_id and 1 < f.distinct <= max(2, f.rows / 5) and f.words <= 3]
     numbers = [f.name for f in facts.values() if f.numeric and not f.is_id and f.distinct > 1]
     return next(reversed(few or numbers), None)

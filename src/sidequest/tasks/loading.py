@@ -224,6 +224,8 @@ def _load_task(
             tables[split], settings = _read_split(spec, where, base)
             if split == "train":
                 reading = settings.model_dump(mode="json", exclude_defaults=True)
+        if spec.hub is not None and split not in tables:
+            break  # the hub retries for half a minute: ask it once, not once per split
     if "train" not in tables:
         return None
     loaded = build_task(name, spec, tables, seed=seed, primary=primary, problems=problems, reading=reading)

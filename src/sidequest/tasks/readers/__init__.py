@@ -5,7 +5,7 @@ keeps the line on which it begins, so that later checks can name it. May import:
 """
 
 from sidequest.tasks.readers.dispatch import FORMATS, ReadSettings, guess_format, read_file
-from sidequest.tasks.readers.huggingface import is_saved_dataset, read_hub, read_saved
+from sidequest.tasks.readers.huggingface import is_saved_dataset, read_hub, read_saved, saved_splits
 from sidequest.tasks.readers.idx import read_idx, read_idx_array
 from sidequest.tasks.readers.table import Table
 
@@ -20,4 +20,5 @@ __all__ = [
     "read_idx",
     "read_idx_array",
     "read_saved",
+    "saved_splits",
 ]

@@ -5,6 +5,7 @@ No remote code is ever run: a dataset that ships a loading script is refused by 
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sidequest.errors import DataError, nearest
+from sidequest.files import read_json
 from sidequest.tasks.readers.table import Table, plain_column
 
 SAVED_DATASET, SAVED_DICT = "dataset_info.json", "dataset_dict.json"
@@ -20,6 +22,12 @@ SAVED_DATASET, SAVED_DICT = "dataset_info.json", "dataset_dict.json"
 
 def is_saved_dataset(path: Path) -> bool:
     return (path / SAVED_DATASET).is_file() or (path / SAVED_DICT).is_file()
+
+
+def saved_splits(path: Path) -> list[str]:
+    """The names of the splits in a saved dataset dict; none for a single dataset."""
+    names = path / SAVED_DICT
+    return list(read_json(names)["splits"]) if names.is_file() else []
 
 
 def read_saved(path: Path, split: str | None = None) -> Table:
@@ -35,7 +43,10 @@ def read_saved(path: Path, split: str | None = None) -> Table:
     source = str(path)
     if isinstance(loaded, datasets.DatasetDict):
         if split is None:
-            raise DataError(f"this holds the splits {sorted(loaded)}; say which with `split:`", file=path)
+            raise DataError(
+                f"this holds the splits {sorted(loaded)}; say `saved: {path.name}` and name them in `train:` and `report:`",
+                file=path,
+            )
         if split not in loaded:
             raise DataError(f"there is no split {split!r}. {nearest(split, loaded)}", file=path)
         loaded, source = loaded[split], f"{path}[{split}]"
@@ -52,6 +63,9 @@ def read_hub(name: str, config: str | None, split: str, revision: str | None = N
     import datasets
 
     source = f"hub:{name}" + (f"/{config}" if config else "") + f"[{split}]"
+    hub_log = logging.getLogger("huggingface_hub")
+    level = hub_log.level
+    hub_log.setLevel(logging.ERROR)  # its warnings about every retry say less than the one error below
     try:
         loaded = datasets.load_dataset(name, config, split=split, revision=revision)
     except Exception as error:  # the hub client raises dozens of types for one fact: it can't be had
@@ -61,6 +75,8 @@ def read_hub(name: str, config: str | None, split: str, revision: str | None = N
             "entry, `saved:` for a directory written by `save_to_disk`, or files",
             file=source,
         ) from None
+    finally:
+        hub_log.setLevel(level)
     return dataset_table(loaded, source)
 
 
