@@ -354,6 +354,15 @@ def test_memory_faults() -> None:
         make_task("t", "classification", 3)
 
 
+def test_too_few_rows_to_carve_are_refused() -> None:
+    rows = {"text": ["a", "b", "c", "d"], "label": [0, 1, 0, 1]}
+    assert len(make_task("t", "classification", rows).splits["select"]) == 1
+    with pytest.raises(SidequestError, match=r"t\[train\]: 4 rows are too few to carve select; add rows"):
+        make_task("t", "classification", rows, primary=True)
+    with pytest.raises(SidequestError, match="column 'text' should hold texts, found the type binary"):
+        make_task("t", "classification", rows | {"text": [b"\xff", b"", b"", b""]})
+
+
 def test_a_hugging_face_dataset_in_memory_and_on_disk(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["z", "a"])})

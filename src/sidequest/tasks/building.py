@@ -75,6 +75,12 @@ def build_task(
         return None
     rows = {s: Examples(shown[s], targets[s], np.arange(len(tables[s]))) for s in SPLITS if s in tables}
     rows, more_notes = _split(name, rows, spec, objective, seed, primary)
+    empty = [split for split, part in rows.items() if not len(part)]
+    if empty:
+        with problems.catch(name, "train"):
+            message = f"{len(tables['train'])} rows are too few to carve {' and '.join(empty)}"
+            raise SettingsError(f"{tables['train'].source}: {message}; add rows, or name a file for each split")
+        return None
     sources = {s: tables[s if s in tables else "train"].source for s in rows}
     notes += [f"{s}: {t.skipped} malformed rows left out" for s, t in tables.items() if t.skipped]
     task = Task(

@@ -62,7 +62,15 @@ def text_column(table: Table, column: ColumnName) -> pa.StringArray:
     if values.null_count:
         row = int(np.argmax(np.asarray(pc.is_null(values))))
         raise table.fault(row, f"column {name!r} has no value here ({values.null_count} such rows)")
-    return values if pa.types.is_string(values.type) else values.cast(pa.string())
+    return as_strings(table, name, values)
+
+
+def as_strings(table: Table, name: str, values: pa.Array) -> pa.StringArray:
+    """Plain values (numbers, dates) as their text."""
+    try:
+        return values if pa.types.is_string(values.type) else values.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise DataError(f"column {name!r} should hold texts, found {_type_of(values)}", file=table.source) from None
 
 
 def tokens_column(table: Table, column: ColumnName) -> pa.ListArray:
@@ -127,7 +135,7 @@ def _list_of_strings(table: Table, name: str, values: Column, *, least: int, wha
     flat = values.flatten()
     if flat.null_count:
         raise DataError(f"column {name!r} has lists with missing values", file=table.source)
-    return relisted(lengths, flat if pa.types.is_string(flat.type) else flat.cast(pa.string()))
+    return relisted(lengths, as_strings(table, name, flat))
 
 
 def _type_of(values: Column) -> str:

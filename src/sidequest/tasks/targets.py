@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sidequest.errors import DataError, SettingsError, nearest
-from sidequest.tasks.columns import relisted, tokens_column
+from sidequest.tasks.columns import as_strings, relisted, tokens_column
 from sidequest.tasks.examples import Column
 from sidequest.tasks.readers import Table
 from sidequest.tasks.spans import iob1_to_iob2, is_iob
@@ -52,7 +52,7 @@ def label_texts(table: Table, column: ColumnName) -> pa.StringArray:
     array = pa.array(values) if isinstance(values, np.ndarray) and values.ndim == 1 else values
     if isinstance(array, np.ndarray) or pa.types.is_nested(array.type):
         raise DataError(f"column {name!r} should hold one label per row", file=table.source)
-    texts = _as_text(array)
+    texts = as_strings(table, name, _whole_numbers(array))
     missing = np.asarray(pc.fill_null(pc.equal(texts, ""), True), dtype=bool)
     if missing.any():
         message = f"column {name!r} has no label here ({int(missing.sum())} such rows)"
@@ -149,13 +149,14 @@ def _unknown_labels(
     return table.fault(row, message)
 
 
-def _as_text(array: pa.Array) -> pa.StringArray:
-    if pa.types.is_floating(array.type):
-        values = np.asarray(array.cast(pa.float64()), dtype=np.float64)  # null becomes NaN
-        missing = np.isnan(values)
-        whole = np.all(missing | (np.isfinite(values) & (values == np.floor(values))))
-        array = pa.array(np.where(missing, 0, values).astype(np.int64) if whole else values, mask=missing)
-    return array if pa.types.is_string(array.type) else array.cast(pa.string())
+def _whole_numbers(array: pa.Array) -> pa.Array:
+    """Floating-point labels as integers if they all are; NaN as null."""
+    if not pa.types.is_floating(array.type):
+        return array
+    values = np.asarray(array.cast(pa.float64()), dtype=np.float64)  # null becomes NaN
+    missing = np.isnan(values)
+    whole = np.all(missing | (np.isfinite(values) & (values == np.floor(values))))
+    return pa.array(np.where(missing, 0, values).astype(np.int64) if whole else values, mask=missing)
 
 
 def _float_or_nan(value: object) -> float:
