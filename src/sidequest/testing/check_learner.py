@@ -1,0 +1,104 @@
+"""The contract of a learner (`sidequest.learning.protocol.Learner`), as one function."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from sidequest.errors import SidequestError
+from sidequest.learning.protocol import Learner
+
+
+def check_learner(make: Callable[[int], Learner], *, n_batches: int = 3) -> None:
+    """Check that learners made by `make(seed)` keep the contract. Each seed must give a learner that has not been trained."""
+    _is_a_learner(make(0))
+    _seeds_decide(make, n_batches)
+    _restores_exactly(make(0), n_batches)
+    _saves_and_loads(make, n_batches)
+    _looks_without_touching(make, n_batches)
+    _counts(make(0), n_batches)
+    _refuses_unknown_names(make(0))
+
+
+def _train_all(learner: Learner, n_batches: int) -> list[float]:
+    return [loss for task in learner.tasks for loss in learner.train(task, n_batches)]
+
+
+def _scores(learner: Learner) -> list[float]:
+    return [learner.evaluate(task) for task in learner.tasks]
+
+
+def _is_a_learner(learner: Learner) -> None:
+    assert isinstance(learner, Learner), f"{type(learner).__name__} lacks a part of the Learner protocol"
+    assert learner.primary in learner.tasks, "the primary is not among the tasks"
+    assert set(learner.sizes) == set(learner.tasks), "`sizes` must name every task"
+    assert all(learner.epoch_batches(task) >= 1 for task in learner.tasks), "an epoch has at least one batch"
+
+
+def _seeds_decide(make: Callable[[int], Learner], n_batches: int) -> None:
+    one, two = make(1), make(0).fresh(1)
+    assert _train_all(one, n_batches) == _train_all(two, n_batches), (
+        "equal seeds must give equal losses, also by `fresh`"
+    )
+    assert _scores(one) == _scores(two), "equal seeds and equal training must give equal scores"
+    base = make(0)
+    other = base.fresh(1)
+    before = _scores(base)
+    _train_all(other, n_batches)
+    assert _scores(base) == before, "a learner made by `fresh` shares state with the one that made it"
+
+
+def _restores_exactly(learner: Learner, n_batches: int) -> None:
+    learner.begin(4 * n_batches * len(learner.tasks))
+    _train_all(learner, n_batches)
+    snapshot = learner.snapshot()
+    first = (_train_all(learner, n_batches), _scores(learner))
+    learner.restore(snapshot)
+    again = (_train_all(learner, n_batches), _scores(learner))
+    assert first == again, (
+        "train → restore → train must be bit-identical: weights, optimiser, schedule, order, random state"
+    )
+    weights, scores = learner.snapshot(weights_only=True), _scores(learner)
+    _train_all(learner, n_batches)
+    learner.restore(weights)
+    assert _scores(learner) == scores, "restoring weights must bring back the predictions"
+
+
+def _saves_and_loads(make: Callable[[int], Learner], n_batches: int) -> None:
+    learner, other = make(0), make(0)
+    learner.begin(4 * n_batches * len(learner.tasks))
+    _train_all(learner, n_batches)
+    with tempfile.TemporaryDirectory() as directory:
+        learner.save(Path(directory) / "state")
+        other.load(Path(directory) / "state")
+    assert _scores(learner) == _scores(other), "a loaded learner must give the scores of the saved one"
+    assert _train_all(learner, n_batches) == _train_all(other, n_batches), (
+        "a loaded learner must train on as the saved one"
+    )
+
+
+def _looks_without_touching(make: Callable[[int], Learner], n_batches: int) -> None:
+    looked, left_alone = make(0), make(0)
+    assert _scores(looked) == _scores(looked), "evaluating the same model twice must give the same score"
+    assert _train_all(looked, n_batches) == _train_all(left_alone, n_batches), "evaluation must not change training"
+
+
+def _counts(learner: Learner, n_batches: int) -> None:
+    task = learner.primary
+    learner.train(task, n_batches)
+    learner.evaluate(task)
+    count = learner.meter.of(task)
+    assert count.batches == n_batches, f"the meter must count {n_batches} batches, found {count.batches}"
+    assert count.examples >= n_batches, "the meter must count examples"
+    assert count.evaluations == 1, "the meter must count evaluations"
+
+
+def _refuses_unknown_names(learner: Learner) -> None:
+    wrong = learner.primary + "x"
+    try:
+        learner.train(wrong, 1)
+    except SidequestError as error:
+        assert learner.primary in str(error), "the message about an unknown task must give the nearest name"
+    else:
+        raise AssertionError(f"training on the unknown task {wrong!r} must raise a SidequestError")
