@@ -27,6 +27,9 @@ METHODS: dict[str, str] = {
     "counterfactual": "counterfactual:Counterfactual",
     "alphavil": "alphavil:AlphaVIL",
     "diw": "diw:DIW",
+    "gradts-thres": "gradts:GradTSThres",
+    "gradts-trial": "gradts:GradTSTrial",
+    "gradts-fg": "gradts:GradTSFg",
 }
 
 
