@@ -100,17 +100,25 @@ def progress_bar() -> Iterator[Progress]:
         yield progress
 
 
+def show_encoding(setup: Setup, progress: Progress) -> None:
+    """Show a bar whenever texts are encoded by a frozen encoder."""
+    bar = progress.add_task("encoding", total=None, visible=False, note="")
+
+    def on_texts(done: int, total: int) -> None:
+        progress.update(bar, completed=done, total=total, visible=done < total, note="texts")
+
+    setup.family.progress = on_texts
+
+
 def warm(setup: Setup) -> None:
-    """Encode what frozen-encoder models need once, with all cores, before workers share it."""
-    if setup.model.kind not in ("bilstm", "pooled"):
-        return
+    """Encode what frozen-encoder models will need once, with all cores, before workers share it."""
+    suite = setup.suite
     with progress_bar() as progress:
-        bar = progress.add_task("encoding", total=sum(len(t.splits) for t in setup.suite.tasks.values()), note="")
-        for task in setup.suite.tasks.values():
-            for rows in task.splits.values():
-                progress.update(bar, note=f"{task.name}: {len(rows)} rows")
-                setup.family.inputs(task, rows)
-                progress.advance(bar)
+        show_encoding(setup, progress)
+        for name, task in suite.tasks.items():
+            every = suite.goal == "average" or name == suite.primary
+            for split in task.splits if every else ("train",):
+                setup.family.inputs(task, task.splits[split])
 
 
 def write_out(path: Path | None, text: str) -> None:

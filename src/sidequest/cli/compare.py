@@ -54,7 +54,8 @@ def command(
     from sidequest.settings import parse_assignments
 
     chosen = {name: parse_assignments(own.get(name, []))["method"] for name in dict.fromkeys([*ALWAYS, *names])}
-    warm(setup)
+    if setup.model.kind in ("bilstm", "pooled"):
+        warm(setup)
     with progress_bar() as progress:
         bar = progress.add_task("comparing", total=None, note="")
 

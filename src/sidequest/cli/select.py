@@ -27,16 +27,16 @@ def command(
     assignments: SetOption = None,
     seed: SeedOption = 0,
 ) -> None:
-    from sidequest.cli.common import make_setup, progress_bar, warm
+    from sidequest.cli.common import make_setup, progress_bar, show_encoding
     from sidequest.files import read_json
     from sidequest.learning.meter import Meter
     from sidequest.runs.selecting import make_method, select
 
     setup, settings = make_setup(suite, model, encoder, assignments)
     make_method(method, settings, seed)  # refuse bad names and settings before data is encoded
-    warm(setup)
     unit = setup.single_run_work
     with progress_bar() as progress:
+        show_encoding(setup, progress)
         rounds = progress.add_task(method, total=None, note="")
         trial = progress.add_task("trial", total=None, visible=False, note="")
 

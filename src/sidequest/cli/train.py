@@ -25,7 +25,7 @@ def command(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to; default: the run directory.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Default: the recipe's.")] = None,
 ) -> None:
-    from sidequest.cli.common import progress_bar, recipe_and_suite, warm
+    from sidequest.cli.common import progress_bar, recipe_and_suite, show_encoding
     from sidequest.errors import SettingsError
     from sidequest.runs.setup import Setup
     from sidequest.runs.training import own_weights, train_recipe
@@ -35,17 +35,17 @@ def command(
             raise SettingsError(f"{source}: training a recipe file needs -o; a run directory is its own")
         out = source
     recipe, setup = recipe_and_suite(source, suite)
-    if setup.suite.goal == "primary":  # candidates that the recipe leaves out need not be encoded
-        setup = Setup(setup.suite.subset(recipe.auxiliaries), setup.model, setup.train)
-    warm(setup)
     seed = int(recipe.provenance.get("seed", 0)) if seed is None else seed
+    own = own_weights(source, recipe, seed)
+    if own is None and setup.suite.goal == "primary":  # candidates that the recipe leaves out need no heads
+        setup = Setup(setup.suite.subset(recipe.auxiliaries), setup.model, setup.train)
     with progress_bar() as progress:
+        show_encoding(setup, progress)
         bar = progress.add_task("training", total=None, note="")
 
         def on_batches(done: int, total: int, best: float | None) -> None:
             progress.update(bar, completed=done, total=total, note="" if best is None else f"best on select {best:.3f}")
 
-        own = own_weights(source, recipe, seed)
         trained = train_recipe(setup, recipe, seed, directory=out, trained=own, progress=on_batches)
     for split, scores in (("select", trained.select), ("report", trained.report)):
         typer.echo(f"{split}: " + ", ".join(f"{name} {value:.4f}" for name, value in scores.items()))

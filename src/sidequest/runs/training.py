@@ -14,6 +14,8 @@ from sidequest.recipe import Recipe
 from sidequest.runs.driver import TRAINED
 from sidequest.runs.setup import Setup
 
+READING = "reading.json"  # beside an exported model: how the user's files are read, so that `predict` reads them alike
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -76,6 +78,7 @@ def train_recipe(
     )
     if directory is not None:
         setup.family.export(learner.model, suite.tasks[primary], directory / "model")
+        write_json(directory / "model" / READING, suite.tasks[primary].inputs)
         write_json(directory / "scores.json", scores.to_json())
         if checkpoints is not None and checkpoints.exists():
             shutil.rmtree(checkpoints)

@@ -96,9 +96,10 @@ def _counts(learner: Learner, n_batches: int) -> None:
 
 def _refuses_unknown_names(learner: Learner) -> None:
     wrong = learner.primary + "x"
+    message = ""
     try:
         learner.train(wrong, 1)
     except SidequestError as error:
-        assert learner.primary in str(error), "the message about an unknown task must give the nearest name"
-    else:
-        raise AssertionError(f"training on the unknown task {wrong!r} must raise a SidequestError")
+        message = str(error)
+    assert message, f"training on the unknown task {wrong!r} must raise a SidequestError"
+    assert learner.primary in message, "the message about an unknown task must give the nearest name"

@@ -6,6 +6,7 @@ own `make_learner`.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -138,10 +139,8 @@ def _resumes(cls: type[Method[Any, Any]], settings: dict[str, Any] | None, make:
         calls = len(journal.read_text().splitlines()) if journal.exists() else 0
         for stop in sorted({1, calls // 3, 2 * calls // 3, calls} - {0} if calls else set()):
             directory = Path(place) / f"stop-{stop}"
-            try:
+            with contextlib.suppress(_Killed):
                 run(cls, settings, make, directory=directory, kill_after=stop)
-            except _Killed:
-                pass
             resumed = run(cls, settings, make, directory=directory)
             assert resumed.to_json() == recipe.to_json(), (
                 f"killed after call {stop} of {calls} and resumed, the method gives another recipe: "
