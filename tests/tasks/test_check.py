@@ -67,19 +67,19 @@ def test_everything_planted_is_found_with_its_place(write: Write) -> None:
     where = path.parent
     assert report.errors == ()
     assert messages(report, "p", "train") == [
-        f"1 empty texts (the first: {where}/p.csv, line 9)",
-        f"1 rows repeat an earlier row, 1 of them with another target (the first: {where}/p.csv, line 7)",
+        f"1 empty text (the first: {where}/p.csv, line 9)",
+        f"1 repetition of an earlier row, 1 with another target (the first: {where}/p.csv, line 7)",
     ]
     assert messages(report, "p", "select") == [
         "no row of the class 'ugly'",
-        f"1 of 21 rows are also in train (the first: {where}/s.csv, line 22)",
+        f"1 of 21 rows also in train (the first: {where}/s.csv, line 22)",
     ]
     hint = "`drop_overlap: true` leaves them out of train"
     assert messages(report, "p", "report") == [
         "no row of the class 'ugly'",
-        f"1 of 22 rows are also in train (the first: {where}/r.csv, line 22)",
-        f"1 of 22 rows are also in select (the first: {where}/r.csv, line 23)",
-        f"3 of 22 rows are also in the train split of a (the first: {where}/r.csv, line 2). {hint}",
+        f"1 of 22 rows also in train (the first: {where}/r.csv, line 22)",
+        f"1 of 22 rows also in select (the first: {where}/r.csv, line 23)",
+        f"3 of 22 rows also in the train split of a (the first: {where}/r.csv, line 2). {hint}",
     ]
     placed = next(p for p in report.problems if "empty" in p.message)
     assert (placed.file, placed.line, placed.rows) == (str(where / "p.csv"), 9, 1)
@@ -103,7 +103,7 @@ def test_faults_of_reading_and_of_content_come_together(write: Write) -> None:
     )
     assert "every row has the label 'good'" in errors["one"]
     assert "n.csv, line 3: column 'label' must be a finite number, found 'nan'" in errors["number"]
-    assert any("repeat" in m or "also in" in m for m in messages(report, "p"))
+    assert any("repetition" in m or "also in" in m for m in messages(report, "p"))
     assert any("no row of the class 'great'" in m for m in messages(report, "p", "train"))
     assert "p" in report.facts
     assert report.to_json()["ok"] is False
@@ -128,10 +128,10 @@ def test_a_suite_built_in_python() -> None:
     )
     report = check_suite(Suite.of(task))
     assert messages(report, "i", "train") == [
-        "1 rows repeat an earlier row, 1 of them with another target (the first: row 7)"
+        "1 repetition of an earlier row, 1 with another target (the first: row 7)"
     ]
-    assert messages(report, "i", "select") == ["every target is 0", "3 of 3 rows are also in train (the first: row 0)"]
-    assert messages(report, "i", "report") == ["10 of 10 rows are also in train (the first: row 0)"]
+    assert messages(report, "i", "select") == ["every target is 0", "3 of 3 rows also in train (the first: row 0)"]
+    assert messages(report, "i", "report") == ["10 of 10 rows also in train (the first: row 0)"]
 
 
 def test_forms_that_show_the_same_words_can_match() -> None:
@@ -167,7 +167,7 @@ def test_duplicates_of_mnli(shared_data: Path, write: Write) -> None:
     }
     (problem,) = [p for p in check_suite(suite_file(write, tasks)).problems if p.split == "train"]
     assert problem.rows == 112
-    assert problem.message.startswith("112 rows repeat an earlier row")
+    assert problem.message.startswith("112 repetitions of an earlier row")
 
 
 @pytest.mark.integration
@@ -177,6 +177,6 @@ def test_a_hundred_thousand_rows_are_checked_in_seconds() -> None:
     start = time.process_time()
     report = check_suite(Suite.of(task))
     assert time.process_time() - start < 5
-    assert sum(p.rows for p in report.problems if "repeat" in p.message) + sum(
+    assert sum(p.rows for p in report.problems if "repetition" in p.message) + sum(
         p.rows for p in report.problems if "also in train" in p.message
     ) == pytest.approx(10_000, rel=0.01)

@@ -130,8 +130,8 @@ class _Checker:
             if column in rows.columns:
                 empty = np.flatnonzero(np.asarray(pc.equal(pc.utf8_trim_whitespace(rows.columns[column]), "")))
                 if len(empty):
-                    what = "empty texts" if column == "text" else "empty second texts"
-                    self._warn(f"{len(empty)} {what}", task, split, rows, empty)
+                    what = "empty text" if column == "text" else "empty second text"
+                    self._warn(_counted(len(empty), what), task, split, rows, empty)
 
     def _check_classes(self, task: Task, split: str, rows: Examples) -> None:
         if task.objective not in (Objective.CLASSIFICATION, Objective.TAGGING):
@@ -148,17 +148,17 @@ class _Checker:
         repeated, first = repeats(codes)
         if not len(repeated):
             return
-        message = f"{len(repeated)} rows repeat an earlier row"
+        message = _counted(len(repeated), "repetition") + " of an earlier row"
         if isinstance(rows.target, np.ndarray):
             differing = int(np.sum(rows.target[repeated] != rows.target[first]))
-            message += f", {differing} of them with another target" if differing else ""
+            message += f", {differing} with another target" if differing else ""
         self._warn(message, task, split, rows, repeated)
 
     def _check_shared(self, task: Task, split: str, other: Task, other_split: str, codes: Codes, hint: str) -> None:
         shared = np.flatnonzero(np.isin(codes[task.name, split], codes[other.name, other_split]))
         if len(shared):
             place = other_split if other is task else f"the {other_split} split of {other.name}"
-            message = f"{len(shared)} of {len(codes[task.name, split])} rows are also in {place}"
+            message = f"{len(shared)} of {_counted(len(codes[task.name, split]), 'row')} also in {place}"
             self._warn(message, task, split, task.splits[split], shared, hint)
 
     def _warn(self, message: str, task: Task, split: str, rows: Examples, where: np.ndarray, hint: str = "") -> None:
@@ -174,6 +174,10 @@ class _Checker:
             first = f"{table.source}, " + (f"row {row}" if line is None else f"line {line}")
         message = f"{message} (the first: {first}){hint}"
         self.problems.warn(message, task=task.name, split=split, rows=len(where), at=at)
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _label_counts(task: Task, rows: Examples) -> np.ndarray:
