@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tiny_encoders import make_encoder
+from sample_models import make_encoder
 
 
 @pytest.fixture(scope="session")

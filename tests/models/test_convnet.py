@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tiny_encoders import batch_of, make_task, stir
+from sample_models import batch_of, make_task, stir
 
 from sidequest.errors import DataError, SettingsError
 from sidequest.models import family as make_family

@@ -10,7 +10,7 @@ import sys
 
 import huggingface_hub
 import pytest
-from tiny_encoders import make_encoder
+from sample_models import make_encoder
 
 from sidequest.errors import SettingsError
 from sidequest.models import encoders as module

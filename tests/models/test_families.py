@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from tiny_encoders import make_task
+from sample_models import make_task
 
 from sidequest.errors import SettingsError
 from sidequest.models import USED_SETTINGS

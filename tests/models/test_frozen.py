@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from tiny_encoders import batch_of, make_task, stir
+from sample_models import batch_of, make_task, stir
 from torch import nn
 
 from sidequest.errors import SettingsError

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 import torch
 import transformers
-from tiny_encoders import TEXT_ARCHITECTURES, batch_of, make_encoder, make_task, stir
+from sample_models import TEXT_ARCHITECTURES, batch_of, make_encoder, make_task, stir
 
 from sidequest.errors import DataError, SettingsError
 from sidequest.models import load

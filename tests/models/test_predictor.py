@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from tiny_encoders import batch_of, make_task, stir
+from sample_models import batch_of, make_task, stir
 
 from sidequest.errors import SettingsError
 from sidequest.models import family as make_family

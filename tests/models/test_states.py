@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tiny_encoders import make_encoder, sentences
+from sample_models import make_encoder, sentences
 
 from sidequest.errors import SidequestError
 from sidequest.models import states as states_module
