@@ -135,7 +135,7 @@ def read_rows(path: Path, inputs: Mapping[str, Mapping[str, Any]]) -> Examples:
     reading = ReadSettings(**inputs.get("reading", {}))
     guessed = guess_format(path)
     if guessed is not None and guessed != reading.format:
-        reading = ReadSettings(format=guessed)  # type: ignore[arg-type]
+        reading = ReadSettings(format=guessed)
     table = read_idx(path, None) if reading.format == "idx" else read_file(path, reading)
     return rows_to_examples(table, inputs["columns"])
 
