@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sidequest.errors import SettingsError
-from sidequest.learning.mtl_bandit import BanditEnvironment, MTLBandit, average_over_time
+from sidequest.learning.mtl_bandit import BanditEnvironment, MTLBandit, losses_of, replay
 from sidequest.learning.protocol import Learner, PredictionGain
 
 
@@ -37,7 +37,6 @@ def test_steps_follow_the_description_one_by_one():
         scores = [max(score - forget, 0.0) for score, forget in zip(scores, drawn.forgets, strict=True)]
         bandit.train(f"arm-{arm + 1}", 1)
         assert [bandit.evaluate(name) for name in drawn.names] == pytest.approx(scores, abs=1e-14)
-    assert average_over_time(drawn, arms)[-1] == pytest.approx(np.mean(scores))
 
 
 def test_losses_are_log_likelihoods_of_the_score_before_the_step():
@@ -59,6 +58,18 @@ def test_gain_trains_like_train_and_measures_what_was_asked():
     plain.train("arm-2", 1)
     assert after > before  # arm-3 was forgotten a little
     assert np.array_equal(plain.scores, measured.scores)
+
+
+def test_replay_of_many_runs_is_what_learners_do():
+    environments = [environment(seed, steps=100) for seed in range(3)]
+    arms = np.random.default_rng(4).integers(8, size=(250, 3))
+    before, means = replay(environments, arms)
+    for column, drawn in enumerate(environments):
+        bandit = MTLBandit(drawn)
+        for step, arm in enumerate(arms[:, column]):
+            (loss,) = bandit.train(drawn.names[arm], 1)
+            assert loss == pytest.approx(losses_of(before[step, column]), abs=1e-12)
+            assert bandit.scores.mean() == pytest.approx(means[step, column], abs=1e-13)
 
 
 def test_restore_fresh_save_and_load(tmp_path):
@@ -97,5 +108,5 @@ def test_best_policy_is_not_beaten_by_any_other(seed):
 def test_expected_scores_are_those_of_a_long_run():
     drawn = environment(1, steps=40_000)
     policy = drawn.best_policy()
-    arms = np.random.default_rng(0).choice(8, size=40_000, p=policy)
-    assert average_over_time(drawn, arms)[-1] == pytest.approx(drawn.expected_scores(policy).mean(), abs=0.01)
+    arms = np.random.default_rng(0).choice(8, size=(40_000, 1), p=policy)
+    assert replay([drawn], arms)[1][-1] == pytest.approx(drawn.expected_scores(policy).mean(), abs=0.01)

@@ -7,7 +7,7 @@ import pytest
 
 from sidequest.errors import DataError
 from sidequest.learning.fit import fit
-from sidequest.learning.mtl_bandit import BanditEnvironment, MTLBandit, average_over_time
+from sidequest.learning.mtl_bandit import BanditEnvironment, MTLBandit, replay
 from sidequest.methods.base import Pool
 from sidequest.methods.counterfactual import Counterfactual, CounterfactualSettings
 from sidequest.methods.exp3s import Exp3S, Exp3SSettings
@@ -131,8 +131,8 @@ class TestCounterfactual:
         rng = np.random.default_rng(0)
 
         def score(shares):
-            runs = [rng.choice(8, size=STEPS, p=shares / shares.sum()) for _ in range(10)]
-            return np.mean([average_over_time(learner.environment, arms)[-1] for arms in runs])
+            arms = rng.choice(8, size=(STEPS, 10), p=shares / shares.sum())
+            return replay([learner.environment] * 10, arms)[1][-1].mean()
 
         assert score(policy) > score(np.full(8, 1 / 8)) + 0.01
 

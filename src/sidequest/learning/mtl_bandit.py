@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -166,14 +166,29 @@ class MTLBandit:
         return self._arms[task]
 
 
-def average_over_time(environment: BanditEnvironment, arms: Iterable[int]) -> np.ndarray:
-    """The mean score over arms after each step [T] of a run that draws these arms (0-based): a replay."""
-    bandit, names = MTLBandit(environment), environment.names
-    means = []
-    for arm in arms:
-        bandit.train(names[arm], 1)
-        means.append(bandit.scores.mean())
-    return np.array(means)
+def replay(environments: Sequence[BanditEnvironment], arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Many runs at once, without learners: column m draws arms [T, M] in `environments[m]`.
+
+    Returns the score of each drawn arm before its step [T, M], and the mean score over all arms after each step [T, M].
+    """
+    learns, forgets, ceilings = (
+        np.array([getattr(environment, name) for environment in environments])
+        for name in ("learns", "forgets", "ceilings")
+    )
+    runs, scores = np.arange(len(environments)), np.zeros(learns.shape)
+    before, means = np.empty(arms.shape), np.empty(arms.shape)
+    for step, drawn in enumerate(arms):
+        before[step] = scores[runs, drawn]
+        scores[runs, drawn] = np.minimum(before[step] + learns[runs, drawn], ceilings[runs, drawn])
+        scores -= forgets
+        np.maximum(scores, 0.0, out=scores)
+        means[step] = scores.mean(axis=1)
+    return before, means
+
+
+def losses_of(scores: np.ndarray) -> np.ndarray:
+    """The loss of scores of any shape."""
+    return -np.log(np.maximum(scores, SMALLEST_PROBABILITY))
 
 
 def _loss(score: float) -> float:

@@ -28,7 +28,10 @@ class Options:
 
 
 # name -> what it shows
-EXPERIMENTS: dict[str, str] = {}
+EXPERIMENTS: dict[str, str] = {
+    "bandit": "task-selection policies on the MTL bandit (Glover & Hokamp 2019, Figure 1)",
+    "policies": "task-selection policies on GLUE with one shared model (Glover & Hokamp 2019, Tables 1 and 3)",
+}
 
 
 def run(name: str, options: Options) -> dict[str, Any]:
