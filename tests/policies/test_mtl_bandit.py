@@ -7,7 +7,8 @@ import pytest
 
 from sidequest.errors import SettingsError
 from sidequest.learning.mtl_bandit import BanditEnvironment, MTLBandit, losses_of, replay
-from sidequest.learning.protocol import Learner, PredictionGain
+from sidequest.learning.protocol import PredictionGain
+from sidequest.testing.check_learner import check_learner
 
 
 def environment(seed=0, **options) -> BanditEnvironment:
@@ -15,9 +16,8 @@ def environment(seed=0, **options) -> BanditEnvironment:
 
 
 def test_is_a_learner_with_prediction_gain():
-    bandit = MTLBandit(environment())
-    assert isinstance(bandit, Learner)
-    assert isinstance(bandit, PredictionGain)
+    check_learner(lambda seed: MTLBandit(environment()))
+    assert isinstance(MTLBandit(environment()), PredictionGain)
 
 
 def test_increments_are_the_papers():

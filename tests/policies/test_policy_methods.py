@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from sidequest.errors import DataError
 from sidequest.learning.fit import fit
 from sidequest.learning.mtl_bandit import BanditEnvironment, MTLBandit, replay
+from sidequest.learning.simulated import SimulatedLearner
 from sidequest.methods.base import Pool
 from sidequest.methods.counterfactual import Counterfactual, CounterfactualSettings
 from sidequest.methods.exp3s import Exp3S, Exp3SSettings
@@ -19,6 +22,7 @@ from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings
 from sidequest.tasks.task import Form, Objective, TaskCard
+from sidequest.testing.check_method import CANDIDATES, check_method, simulated_learner
 from tiny import tiny_learner, tiny_suite
 
 STEPS = 400
@@ -232,6 +236,45 @@ class TestCounterfactual:
 
 
 METHODS = {"exp3s": exp3s, "counterfactual": counterfactual}
+
+
+class GainSimulated(SimulatedLearner):
+    """A simulated learner that can measure its steps."""
+
+    def train_with_gain(self, task, *, target=None):
+        measured = target or task
+        before = math.exp(-self._skill(measured))
+        self.train(task, 1)
+        return before, math.exp(-self._skill(measured))
+
+    def fresh(self, seed):
+        return GainSimulated(self.simulation, seed=seed, meter=self.meter)
+
+
+def gain_simulated(candidates, seed):
+    return GainSimulated(simulated_learner(candidates).simulation, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("exp3s", {"steps": 60, "round_steps": 20}),
+        ("counterfactual", {"steps": 60, "round_steps": 20, "entropy_weights": [0.2, 1.0], "cma_iterations": 3}),
+    ],
+)
+def test_methods_keep_the_contract(name, settings):
+    recipe = check_method(name, settings=settings, make_learner=gain_simulated)
+    assert set(recipe.tasks) == {"primary", "close", "far", "harmful", "near"}
+
+
+def test_goal_primary_finds_what_helps_the_primary():
+    """In the simulation `close` and `near` help the primary, `far` does nothing and `harmful` harms."""
+    learner = gain_simulated(CANDIDATES, 0)
+    settings = CounterfactualSettings(steps=1000, iterations=1, entropy_weights=(0.2,), cma_iterations=30)
+    trials = LocalTrials(learner, TRAIN)
+    recipe = run_method(Counterfactual(settings), learner, learner.pool(TRAIN), trials, single_run_work=1)
+    shares = recipe.phases[0].shares
+    assert min(shares["primary"], shares["close"], shares["near"]) > 2 * max(shares["far"], shares["harmful"])
 
 
 @pytest.mark.parametrize("name", METHODS)

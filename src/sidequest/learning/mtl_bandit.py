@@ -17,7 +17,10 @@ import numpy as np
 from sidequest.errors import unknown
 from sidequest.files import read_json, write_json
 from sidequest.learning.meter import Meter
+from sidequest.methods.base import Pool
 from sidequest.recipe import Subset
+from sidequest.settings import TrainSettings
+from sidequest.tasks.task import Form, Objective, TaskCard
 
 # A score is the probability of a right answer and its loss is −log; a score of 0 has the loss of this score instead of ∞.
 SMALLEST_PROBABILITY = 1e-6
@@ -110,6 +113,14 @@ class MTLBandit:
     @property
     def sizes(self) -> Mapping[str, int]:
         return {name: int(self.environment.sizes[arm]) for name, arm in self._arms.items()}
+
+    def pool(self, train: TrainSettings | None = None, goal: str = "average") -> Pool:
+        """What a method is shown of the arms."""
+        cards = {
+            name: TaskCard(name, Objective.CLASSIFICATION, Form.TEXT, "bandit", rows, 0.0, 2)
+            for name, rows in self.sizes.items()
+        }
+        return Pool(self.primary, cards, goal) if train is None else Pool(self.primary, cards, goal, train)
 
     def epoch_batches(self, task: str, subset: Subset | None = None) -> int:
         return self.sizes[task] if subset is None else len(subset.ids)

@@ -1,8 +1,8 @@
 """`sidequest reproduce bandit`: the MTL bandit of Glover & Hokamp 2019 (Sec. 4.1, Figure 1), and what its result depends on.
 
-Three parts. The paper's experiment: one environment, ten seeds, five policies (and the best fixed one). Many environments: the same
-for ten other draws of the environment, because one draw decides more than ten seeds do. And how the counterfactual policy
-depends on the length T, on λ, and on which logs are kept (left out with `--small`).
+Three parts. The paper's experiment: one environment, ten seeds, five policies (and the best fixed one). Ten environments with one
+seed each, because the draw of the environment decides more than the seed does. And how the counterfactual policy depends on
+the length T, on λ, and on which logs are kept. `--small` is the first part alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from sidequest.files import write_json
 from sidequest.learning.mtl_bandit import BanditEnvironment, MTLBandit, losses_of, replay
-from sidequest.methods.base import Method, Pool
+from sidequest.methods.base import Method
 from sidequest.methods.counterfactual import Counterfactual, CounterfactualSettings
 from sidequest.methods.exp3s import Exp3S, Exp3SSettings
 from sidequest.numerics.off_policy import LogSums, improve_policy, improvement_rewards
@@ -30,7 +30,6 @@ from sidequest.reproduce import Options
 from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings
-from sidequest.tasks.task import Form, Objective, TaskCard
 
 ARMS, STEPS, SEEDS = 8, 2000, 10
 CMA_ITERATIONS = 20  # the paper's, with a population of 64
@@ -142,13 +141,10 @@ def learn_counterfactual(environment: BanditEnvironment, seed: int) -> Recipe:
 def run(method: Method[Any, Any], environment: BanditEnvironment, directory: Path | None = None) -> Recipe:
     """Run a method on the bandit with the goal `average`."""
     bandit = MTLBandit(environment)
-    cards = {
-        name: TaskCard(name, Objective.CLASSIFICATION, Form.TEXT, "", rows, 0.0, 2)
-        for name, rows in bandit.sizes.items()
-    }
-    pool = Pool(bandit.primary, cards, "average", TRAIN)
     trials = LocalTrials(bandit, TRAIN, goal="average")
-    return run_method(method, bandit, pool, trials, single_run_work=environment.steps, directory=directory)
+    return run_method(
+        method, bandit, bandit.pool(TRAIN), trials, single_run_work=environment.steps, directory=directory
+    )
 
 
 def policy_of(recipe: Recipe, environment: BanditEnvironment) -> np.ndarray:
