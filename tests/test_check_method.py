@@ -66,9 +66,63 @@ class Stubborn(Single):
         return state.model_copy(update={"evidence": evidence})
 
 
+class Restless(Single):
+    """Says that it makes two rounds, and makes four."""
+
+    def done(self, state):
+        return len(state.evidence) == 4
+
+    def round(self, state, learner, rng):
+        return state.model_copy(update={"evidence": {**state.evidence, str(len(state.evidence)): 1}})
+
+    def total(self, state):
+        return 2
+
+
+class Spender(Single):
+    """Says that it costs nothing, and trains."""
+
+    def done(self, state):
+        return bool(state.evidence)
+
+    def round(self, state, learner, rng):
+        learner.train(learner.primary, 1)
+        return state.model_copy(update={"evidence": {"trained": True}})
+
+
+class Inventor(Single):
+    """Trains on a task that there is not."""
+
+    def phase(self, pool, rng):
+        return Phase(shares={pool.primary: 1, "invented": 1})
+
+
+class Disloyal(Single):
+    """Trains on everything but the primary."""
+
+    def phase(self, pool, rng):
+        return Phase(shares=dict.fromkeys(pool.candidates or pool.names, 1))
+
+
+class Hashed(Single):
+    """Lets the process's hashing decide."""
+
+    def phase(self, pool, rng):
+        return Phase(shares={pool.primary: 1 + hash(pool.primary) % 1000})
+
+
+def test_hashing_is_found_in_a_fresh_process():
+    with pytest.raises(AssertionError, match="fresh process"):
+        check_method(Hashed)
+
+
 @pytest.mark.parametrize(
     ("cls", "says"),
     [
+        (Restless, "`total` says 2"),
+        (Spender, "costs 0x"),
+        (Inventor, "do not exist"),
+        (Disloyal, "never trains on the primary"),
         (Forgetful, "same seed"),
         (OrderBound, "order of the candidates"),
         (Peeping, "'report' split"),

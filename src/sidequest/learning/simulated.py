@@ -22,7 +22,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -237,8 +237,8 @@ class SimulatedLearner:
         self.seed = snapshot["seed"]
         self._at = _Progress(**{key: value for key, value in snapshot.items() if key != "seed"}).copy()
 
-    def fresh(self, seed: int) -> SimulatedLearner:
-        return SimulatedLearner(self.simulation, seed=seed, meter=self.meter)
+    def fresh(self, seed: int) -> Self:
+        return type(self)(self.simulation, seed=seed, meter=self.meter)
 
     def save(self, directory: Path, snapshot: Mapping[str, Any] | None = None) -> None:
         state = self.snapshot() if snapshot is None else snapshot

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from sidequest.learning.fit import single_run_work
+from sidequest.learning.fit import fit, single_run_work
 from sidequest.learning.simulated import SimulatedLearner, Simulation, simulated_card
 from sidequest.methods import get_method
 from sidequest.methods.base import Method
@@ -29,6 +29,9 @@ from sidequest.settings import TrainSettings, parse
 
 CANDIDATES = ("close", "far", "harmful", "near")
 TRAIN = TrainSettings(epochs=2, patience=None)
+
+MOST_CALLS = 10_000  # a method that makes more never ends
+KILLED_EVERYWHERE = 12  # up to so many calls a run is killed after each of them, else here and there
 
 MakeLearner = Callable[[Sequence[str], int], Any]  # (candidates in this order, seed) → a learner that has a `pool`
 
@@ -62,6 +65,10 @@ def check_method(
 ) -> Recipe:
     """Check that a method keeps the contract, and return the recipe that it gave.
 
+    The recipe is valid, survives JSON and can be trained; *report* is refused; equal seeds give equal recipes, also in a fresh
+    process; neither the order of the candidates nor being killed and resumed changes them; settings stay as they are; the
+    method does not make more calls than its `total` says, and no work if its `cost` is "0x"; one candidate or none will do.
+
     settings: small ones, so that the check is quick. make_learner: a module-level function, so that a fresh process finds it.
     budget_x: what the method says that it costs at most, in x.
     """
@@ -69,12 +76,15 @@ def check_method(
     parse(cls.Settings, settings or {}, cls.__name__)
     recipe = run(cls, settings, make_learner)
     _is_valid(recipe, cls)
+    _can_be_trained(recipe, make_learner(CANDIDATES, 0))
     assert run(cls, settings, make_learner).to_json() == recipe.to_json(), "the same seed must give the same recipe"
     shuffled = run(cls, settings, make_learner, candidates=CANDIDATES[::-1])
     assert shuffled.to_json() == recipe.to_json(), "the recipe depends on the order of the candidates in the suite"
     _resumes(cls, settings, make_learner, recipe)
     for few in ((), CANDIDATES[:1]):
-        _is_valid(run(cls, settings, make_learner, candidates=few), cls)
+        _is_valid(run(cls, settings, make_learner, candidates=few), cls, few)
+    if cls.cost == "0x":
+        assert not recipe.cost.batches, f"the method says that it costs 0x, but trained {recipe.cost.batches} batches"
     if budget_x is not None:
         assert recipe.cost.x <= budget_x, f"the method spent {recipe.cost.x}x of {budget_x}x"
     if fresh_process:
@@ -105,6 +115,10 @@ def run(
 
     def on_round(done: int, total: int | None, entry: dict[str, Any], meter: Any) -> None:
         json.dumps(entry)  # the journal must be plain
+        assert total is None or done <= total, f"`total` says {total} rounds and trials, the method is at {done}"
+        assert done < MOST_CALLS, (
+            f"the method has made {done} calls and is not done: look at `done`, or check with less"
+        )
         if kill_after is not None and done >= kill_after:
             raise _Killed
 
@@ -122,22 +136,29 @@ def run(
     return recipe
 
 
-def _is_valid(recipe: Recipe, cls: type[Method[Any, Any]]) -> None:
+def _is_valid(recipe: Recipe, cls: type[Method[Any, Any]], candidates: Sequence[str] = CANDIDATES) -> None:
     assert recipe.method == cls.name, f"the recipe says it is by {recipe.method!r}, the method is {cls.name!r}"
     assert recipe.primary == "primary", f"the recipe's primary is {recipe.primary!r}, not 'primary'"
-    unknown = set(recipe.tasks) - {"primary", *CANDIDATES}
-    assert not unknown, f"the recipe trains on tasks that do not exist: {unknown}"
+    unknown = set(recipe.tasks) - {"primary", *candidates}
+    assert not unknown, f"the recipe trains on tasks that do not exist: {sorted(unknown)}"
+    assert recipe.primary in recipe.tasks, "the recipe never trains on the primary"
     assert Recipe(**json.loads(recipe.to_json())).to_json() == recipe.to_json(), "the recipe does not survive JSON"
 
 
+def _can_be_trained(recipe: Recipe, learner: Any) -> None:
+    score = fit(learner, recipe.phases, TRAIN, seed=0).score
+    assert np.isfinite(score), f"training the recipe ends with a score of {score}"
+
+
 def _resumes(cls: type[Method[Any, Any]], settings: dict[str, Any] | None, make: MakeLearner, recipe: Recipe) -> None:
-    """Kill after the first call and after every third of the way; resume from the directory."""
+    """Kill after every call (of many: the first, the last and two between), and resume from the directory."""
     with tempfile.TemporaryDirectory() as place:
         whole = Path(place) / "whole"
         run(cls, settings, make, directory=whole)
         journal = whole / "journal.jsonl"
         calls = len(journal.read_text().splitlines()) if journal.exists() else 0
-        for stop in sorted({1, calls // 3, 2 * calls // 3, calls} - {0} if calls else set()):
+        few = {1, calls // 3, 2 * calls // 3, calls}
+        for stop in sorted(few if calls > KILLED_EVERYWHERE else range(1, calls + 1)):
             directory = Path(place) / f"stop-{stop}"
             with contextlib.suppress(_Killed):
                 run(cls, settings, make, directory=directory, kill_after=stop)
