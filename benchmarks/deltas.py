@@ -152,11 +152,11 @@ def step_ratio(kind: str, tasks: int, rows: int, rounds: int) -> float:
         learner.merged_loss(task.name, deltas, alphas)
 
     times: dict[str, list[float]] = {"plain": [], "alpha": []}
-    for index in range(rounds + 2):
+    for index in range(rounds + 1):
         for name, function in (("plain", plain), ("alpha", alpha_step)):
             start = time.process_time()  # of this process, on one thread: other work on the machine does not count
             function()
-            if index >= 2:  # the first rounds warm up
+            if index:  # the first round warms up
                 times[name].append(time.process_time() - start)
     one, other = (statistics.median(times[name]) for name in ("plain", "alpha"))
     print(
@@ -182,7 +182,7 @@ def main() -> None:
     kept = {"sgd": memory_growth("sgd", keep=True), "adamw": memory_growth("adamw", keep=True)}
     print("\nTime")
     ratios = [step_ratio("convnet", tasks, 256, options.rounds) for tasks in (2, 4, 8)]
-    ratios += [step_ratio("transformer", tasks, 128, max(3, options.rounds // 3)) for tasks in (2, 4, 8)]
+    ratios += [step_ratio("transformer", tasks, 128, max(3, options.rounds // 5)) for tasks in (2, 4, 8)]
     print(f"\na delta per task: {fresh:.2f} copies of the parameters (0.9 to 1.1)")
     print(f"with optimiser states kept: sgd {kept['sgd']:.2f} (2), adamw {kept['adamw']:.2f} (3)")
     print(f"α-step over forward and backward: at most {max(ratios):.3f} (1.15)")

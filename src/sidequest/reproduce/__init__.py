@@ -31,6 +31,8 @@ class Options:
 EXPERIMENTS: dict[str, str] = {
     "bandit": "task-selection policies on the MTL bandit (Glover & Hokamp 2019, Figure 1)",
     "policies": "task-selection policies on GLUE with one shared model (Glover & Hokamp 2019, Tables 1 and 3)",
+    "multimnist": "learned task weights on two overlaid digits (Kourdis et al. 2020, Table 1 and Figure 3)",
+    "nlu": "learned task weights on five small language tasks (Kourdis et al. 2020, Table 2)",
 }
 
 
