@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from sidequest.testing import check_method
 from toy_method import LargestGain
 
@@ -17,12 +15,3 @@ def test_the_toy_method_is_accepted():
 def test_its_settings_are_obeyed():
     recipe = check_method(LargestGain, settings={"least_gain": 0.5}, fresh_process=False)
     assert recipe.auxiliaries == ()
-
-
-def test_a_copy_with_a_fault_is_refused():
-    class Partial(LargestGain):
-        def done(self, state):
-            return len(state.scores) >= 2
-
-    with pytest.raises(KeyError):  # its recipe asks for scores that it never got
-        check_method(Partial, fresh_process=False)

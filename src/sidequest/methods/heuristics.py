@@ -67,7 +67,16 @@ class Greedy(Method[NoSettings, GreedyState]):
             primary=state.primary,
             phases=(one_to_one(state.primary, chosen),),
             evidence={"ranking": state.ranking, "criterion": state.criterion, "select_scores": state.scores},
+            verdict=self._verdict(state, chosen),
         )
+
+    def _verdict(self, state: GreedyState, chosen: list[str]) -> str:
+        if not state.ranking:
+            return "there are no candidates"
+        if not chosen:
+            return f"no auxiliary helps: {state.ranking[0]}, tried first, does not raise the score on select"
+        gain = max(state.scores) - state.scores[0]
+        return f"{' + '.join(chosen)}: {gain:+.4f} on select against the primary alone"
 
     def total(self, state: GreedyState) -> int:
         return len(state.ranking) + 1

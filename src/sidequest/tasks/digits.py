@@ -73,11 +73,11 @@ class _Kind:
 
 TASKS: dict[str, _Kind] = {
     PRIMARY: _Kind(100, lambda c, rng: c.top_left, TEN, "top-left digit"),
-    "parity": _Kind(2000, lambda c, rng: c.top_left % 2, ("even", "odd"), "top-left digit"),
+    "parity": _Kind(2500, lambda c, rng: c.top_left % 2, ("even", "odd"), "top-left digit"),
     "large": _Kind(1500, lambda c, rng: (c.top_left >= 5).astype(np.int64), ("0-4", "5-9"), "top-left digit"),
     "bottom-right": _Kind(1500, lambda c, rng: c.bottom_right, TEN, "bottom-right digit"),
-    "ink": _Kind(1000, lambda c, rng: c.image.mean(axis=(1, 2, 3), dtype=np.float64), (), "brightness"),
-    "shuffled": _Kind(200, lambda c, rng: rng.permutation(c.top_left), TEN, "top-left digit"),
+    "ink": _Kind(2000, lambda c, rng: c.image.mean(axis=(1, 2, 3), dtype=np.float64), (), "brightness"),
+    "shuffled": _Kind(100, lambda c, rng: rng.permutation(c.top_left), TEN, "top-left digit"),
 }
 
 
