@@ -159,6 +159,8 @@ def _objectives(given: Mapping[str, Objective | str], mixed: bool) -> dict[str, 
             raise unknown("task of the planted suite", name, wanted)
         if objective not in list(allowed):
             raise unknown(f"objective of {name!r}", str(objective), [str(each) for each in allowed])
+        if name == "mixed" and objective == Objective.TAGGING:
+            raise SettingsError("planted: 'mixed' cannot be tagging: its rows ask about two sets of features")
         wanted[name] = Objective(objective)
     return wanted
 
@@ -193,10 +195,8 @@ def _task(name: str, objective: Objective, counts: Mapping[str, int], seed: int)
         drawn = _draw(name, split, counts[split], seed)
         ids = np.arange(offset, offset + counts[split])
         offset += counts[split]
-        order = np.arange(len(ids))
-        if name == "shuffled":
-            order = generator(seed, "planted", name, split, "order").permutation(len(ids))
-        splits[split] = _examples(name, objective, drawn, order, ids)
+        shuffle = generator(seed, "planted", name, split, "labels") if name == "shuffled" else None
+        splits[split] = _examples(name, objective, drawn, ids, shuffle)
     metrics = {
         Objective.CLASSIFICATION: ("accuracy",),
         Objective.REGRESSION: ("pearson", "r2"),
@@ -222,18 +222,19 @@ def _labels(name: str, objective: Objective) -> tuple[str, ...]:
     return ("none", "one", "two", "all") if name in COUNTED else ("few", "most")
 
 
-def _examples(name: str, objective: Objective, drawn: _Sentences, order: np.ndarray, ids: np.ndarray) -> Examples:
-    """Rows whose targets are those of the sentences in `order`: other than their own where labels are shuffled."""
+def _examples(
+    name: str, objective: Objective, drawn: _Sentences, ids: np.ndarray, shuffle: np.random.Generator | None
+) -> Examples:
+    """Rows with their targets; `shuffle` gives rows each other's, and the words of a sentence each other's tags."""
     if objective == Objective.TAGGING:
-        tags = [drawn.tags[i] for i in order]
-        if name == "shuffled":  # a sentence has its own number of words: tags are shuffled within it instead
-            rng = np.random.default_rng(order)
-            tags = [rng.permutation(each).tolist() for each in drawn.tags]
+        tags = drawn.tags if shuffle is None else [shuffle.permutation(each).tolist() for each in drawn.tags]
         return Examples({"tokens": pa.array(drawn.words)}, pa.array(tags, pa.list_(pa.int64())), ids)
-    count = drawn.present.sum(axis=1)[order]
-    target = count / 3 if objective == Objective.REGRESSION else count if name in COUNTED else (count >= 2)
-    kind = np.float64 if objective == Objective.REGRESSION else np.int64
-    return Examples({"text": pa.array([_written(words) for words in drawn.words])}, target.astype(kind), ids)
+    count = drawn.present.sum(axis=1)
+    classes = (count if name in COUNTED else count >= 2).astype(np.int64)
+    target = count / 3 if objective == Objective.REGRESSION else classes
+    if shuffle is not None:
+        target = shuffle.permutation(target)
+    return Examples({"text": pa.array([_written(words) for words in drawn.words])}, target, ids)
 
 
 def _written(words: list[str]) -> str:
