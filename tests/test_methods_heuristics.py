@@ -1,5 +1,8 @@
 """The heuristics of Ma et al. (2021): their rankings, when they stop, and whether they find what helps."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -136,3 +139,10 @@ def test_says_that_nothing_helps_when_nothing_does(name):
         recipe = choose(name, learner({"harm-1": -0.3, "harm-2": -0.3}, seed=seed), seed)
         assert recipe.auxiliaries == ()
         assert recipe.cost.trials == 2
+
+
+def test_the_example_in_the_docs_runs(capsys):
+    page = Path(__file__).parents[1] / "docs" / "methods" / "baselines.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(code, str(page), "exec"), {})
+    assert capsys.readouterr().out.startswith("('arm-1', 'arm-2')")
