@@ -10,7 +10,7 @@ from typing import Any
 
 from sidequest.files import digest, read_json, write_json
 from sidequest.methods.base import Plan
-from sidequest.numerics.statistics import mean_interval, paired_comparison
+from sidequest.numerics.statistics import holm, mean_interval, paired_comparison, verdict
 from sidequest.recipe import Recipe
 from sidequest.runs.selecting import make_method, select
 from sidequest.runs.setup import Setup
@@ -213,11 +213,16 @@ def summarise(setup: Setup, outcomes: list[Outcome], methods: list[str], seeds: 
         found = {outcome.seed: outcome.score for outcome in outcomes if outcome.method == method}
         return [found[seed] for seed in seeds]
 
+    others = [method for method in methods if method != BASELINE]
+    compared = {method: paired_comparison(scores(method), scores(BASELINE)) for method in methods}
+    # Corrected for many comparisons: where nothing helps, *any* claim that something does appears at the stated rate.
+    corrected = dict(zip(others, holm([compared[method].p_value for method in others]), strict=True)) if others else {}
     rows = []
     for method in methods:
         of_method = [outcome for outcome in outcomes if outcome.method == method]
         mean = mean_interval(scores(method))
-        paired = paired_comparison(scores(method), scores(BASELINE))
+        paired = compared[method]
+        words = "baseline" if method == BASELINE else verdict(paired.mean, corrected[method], len(seeds))
         rows.append(
             Row(
                 method=method,
@@ -228,7 +233,7 @@ def summarise(setup: Setup, outcomes: list[Outcome], methods: list[str], seeds: 
                 difference=paired.mean,
                 difference_low=paired.low,
                 difference_high=paired.high,
-                verdict="baseline" if method == BASELINE else paired.verdict,
+                verdict=words,
                 x=sum(outcome.selection_x + outcome.training_x for outcome in of_method) / len(of_method),
                 seconds=sum(outcome.seconds for outcome in of_method) / len(of_method),
                 chosen={
