@@ -44,7 +44,7 @@ def mean(alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
 def credible_bounds(alpha: np.ndarray, beta: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
     """The ends of the central interval that holds the utility with probability `level`."""
     tail = (1 - level) / 2
-    return stats.beta.ppf(tail, alpha, beta), stats.beta.ppf(1 - tail, alpha, beta)
+    return np.asarray(stats.beta.ppf(tail, alpha, beta)), np.asarray(stats.beta.ppf(1 - tail, alpha, beta))
 
 
 def density(alpha: float, beta: float, at: np.ndarray) -> np.ndarray:

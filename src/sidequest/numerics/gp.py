@@ -1,7 +1,9 @@
-"""A small Gaussian process: ARD Matérn kernel, fitted noise, targets standardised. For tens of points and a finite set of candidates.
+"""A small Gaussian process: ARD Matérn kernel, fitted noise, targets standardised. For tens of points and a finite set
+of candidates.
 
 With so few observations the marginal likelihood alone is happy to explain everything as noise, or nothing; a weak log-normal
-prior on every hyper-parameter keeps it sensible (maximum a posteriori). The gradient is analytic, so that a fit takes milliseconds.
+prior on every hyper-parameter keeps it sensible (maximum a posteriori). The gradient is analytic, so that a fit takes
+milliseconds.
 """
 
 from __future__ import annotations
@@ -28,9 +30,9 @@ class Prior:
         return self.centre - 5 * self.deviation, self.centre + 5 * self.deviation
 
 
-# Inputs lie in [0, 1] and targets have unit variance, so these say: the signal is about as large as the spread of the scores, the
-# noise probably smaller, and a score changes over a fair part of the range. Length scales grow with √d as distances do (Hvarfner et
-# al. 2024), else every point of a space of many tasks is far from every other.
+# Inputs lie in [0, 1] and targets have unit variance, so these say: the signal is about as large as the spread of the
+# scores, the noise probably smaller, and a score changes over a fair part of the range. Length scales grow with √d as
+# distances do (Hvarfner et al. 2024), else every point of a space of many tasks is far from every other.
 SIGNAL = Prior(0.0, 0.5)
 NOISE = Prior(math.log(0.1), 1.0)
 

@@ -1,7 +1,8 @@
 """Search for the best mixture: a Gaussian process with a portfolio of acquisition functions (AutoSeM, Sec. 3.4).
 
-Everything here is a pure function of (seed, history): a search that is asked again after a crash, in another process, gives the same
-answer. What is expensive (a fit per observation) is memoised, so that asking one trial at a time costs one fit each.
+Everything here is a pure function of (seed, history): a search that is asked again after a crash, in another process,
+gives the same answer. What is expensive (a fit per observation) is memoised, so that asking one trial at a time costs
+one fit each.
 """
 
 from __future__ import annotations
@@ -9,38 +10,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from sidequest.numerics import gp
 from sidequest.numerics.acquisition import PORTFOLIO, acquisitions, hedge_probabilities
 from sidequest.numerics.mixtures import Mixture, MixtureSpace, spread
-
-
-class Observation(NamedTuple):
-    """A mixture that was tried, and its score."""
-
-    mixture: Mixture
-    score: float
-
-
-History = tuple[Observation, ...]
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """A mixture to try.
-
-    source: `design`, or the acquisition function that was followed. mean, deviation: what the process expected of the mixture,
-    in units of the score. probabilities: of following each function of the portfolio. None for a mixture of the design.
-    """
-
-    mixture: Mixture
-    source: str
-    mean: float | None = None
-    deviation: float | None = None
-    probabilities: dict[str, float] | None = None
+from sidequest.numerics.search import History, MixtureSearch, Suggestion
 
 
 @dataclass(frozen=True)
@@ -53,7 +29,7 @@ class _Posterior:
 
 
 @dataclass(frozen=True)
-class HedgeSearch:
+class HedgeSearch(MixtureSearch):
     """GP-Hedge over a finite space.
 
     initial: size of the space-filling design. nu: smoothness of the Matérn kernel, 1.5 or 2.5.
@@ -61,29 +37,24 @@ class HedgeSearch:
     eta: how sharply the portfolio follows its gains (Hoffman et al. 2011).
     """
 
-    space: MixtureSpace
-    seed: int = 0
     initial: int = 6
     nu: float = 2.5
     xi: float = 0.01
     kappa: float = 1.96
     eta: float = 1.0
 
-    def suggest(self, history: History, n: int = 1, pending: Sequence[Mixture] = ()) -> list[Suggestion]:
-        """Up to n mixtures to try now, all different, none tried before and none `pending` (asked for, score not yet known).
-
-        While the design lasts, its next mixtures; nothing beyond it is suggested until all its scores are known. Then each
-        mixture maximises an acquisition function over the whole set, exactly; for those that still run, the process believes its
-        own mean (see `GP.believing`). Fewer than n are returned when the design or the space ends.
+    def _suggest(self, history: History, n: int, pending: Sequence[Mixture]) -> list[Suggestion]:
+        """While the design lasts, its next mixtures; nothing beyond it is suggested until all its scores are known. Then each
+        mixture maximises an acquisition function over the whole set, exactly; for those that still run, the process
+        believes its own mean (see `GP.believing`).
         """
-        known = {observation.mixture for observation in history} | set(pending)
+        known = {*pending, *[observation.mixture for observation in history]}
         design = [self.space.at(position) for position in _design(self)]
         if len(history) < len(design):
             return [Suggestion(mixture, "design") for mixture in design if mixture not in known][:n]
         out: list[Suggestion] = []
-        for _ in range(min(n, len(self.space) - len(known))):
-            under_way = [*pending, *[suggestion.mixture for suggestion in out]]
-            out.append(self._next(history, under_way))
+        while len(out) < n:
+            out.append(self._next(history, [*pending, *[suggestion.mixture for suggestion in out]]))
         return out
 
     def _next(self, history: History, under_way: list[Mixture]) -> Suggestion:
@@ -111,10 +82,8 @@ class HedgeSearch:
         return self.process(history).predict(_coordinates(self.space, history))
 
     def best(self, history: History) -> int:
-        """Which trial of the history is recommended: the highest posterior mean, not the highest score.
-
-        The highest of twenty noisy scores owes its place partly to luck; the mean pools it with its neighbours'.
-        """
+        """The trial of highest posterior mean, not of highest score: the highest of twenty noisy scores owes its place
+        partly to luck, and the mean pools it with its neighbours'."""
         if len(history) < 2:
             return 0
         return int(self.expected(history)[0].argmax())
@@ -126,7 +95,7 @@ def _coordinates(space: MixtureSpace, history: History) -> np.ndarray:
 
 @functools.lru_cache(maxsize=16)
 def _design(search: HedgeSearch) -> tuple[int, ...]:
-    return tuple(spread(search.space, search.initial, search.seed))
+    return tuple(spread(search.space, min(search.initial, search.budget), search.seed))
 
 
 @functools.lru_cache(maxsize=64)
@@ -163,8 +132,9 @@ def _proposals(search: HedgeSearch, history: History) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=256)
 def _gains(search: HedgeSearch, history: History) -> tuple[float, ...]:
-    """Σ_t μ_t(x_t^j) for each function j (Hoffman et al. 2011, Algorithm 2): what the process, once it knows trial t, thinks of the
-    mixture that j proposed for trial t. In standardised units, else scores that differ by a hundredth could never move η = 1.
+    """Σ_t μ_t(x_t^j) for each function j (Hoffman et al. 2011, Algorithm 2): what the process, once it knows trial t,
+    thinks of the mixture that j proposed for trial t. In standardised units, else scores that differ by a hundredth
+    could never move η = 1.
 
     Defined on the history alone, as if trials had been told one by one; so it does not matter which ran at the same time.
     """

@@ -15,8 +15,8 @@ import numpy as np
 
 Mixture = tuple[int, ...]
 
-# Above this many mixtures a seeded subset stands for all of them. So many points are still evaluated in some 20 ms, and it is just
-# more than the 24,951 mixtures of four auxiliaries within the default bounds.
+# Above this many mixtures a seeded subset stands for all of them. So many points are still evaluated in some 20 ms, and
+# it is just more than the 24,951 mixtures of four auxiliaries within the default bounds.
 LARGEST_SET = 25_000
 
 
@@ -30,8 +30,8 @@ def reduced(ratios: Mixture) -> Mixture:
 class MixtureSpace:
     """All distinct mixtures within bounds: η₀ in 1..max_primary, η_i in 0..max_auxiliary.
 
-    When there are more than `largest`, a subset drawn with a fixed seed stands for them. It always has the primary alone, all tasks
-    equally, and every pair of the primary with one auxiliary in equal parts.
+    When there are more than `largest`, a subset drawn with a fixed seed stands for them. It always has the primary
+    alone, all tasks equally, and every pair of the primary with one auxiliary in equal parts.
     """
 
     n_auxiliaries: int
@@ -55,8 +55,8 @@ class MixtureSpace:
         return self._drawn()
 
     def _drawn(self) -> np.ndarray:
-        """Drawn uniformly, a mixture of many tasks would almost never leave one out, though good mixtures use few tasks. So each
-        draw first says how many auxiliaries take part, then which."""
+        """Drawn uniformly, a mixture of many tasks would almost never leave one out, though good mixtures use few
+        tasks. So each draw first says how many auxiliaries take part, then which."""
         rng, n, draws = np.random.default_rng(0), self.n_auxiliaries, 2 * self.largest
         taking_part = rng.integers(1, n + 1, size=(draws, 1))
         rank = rng.permuted(np.tile(np.arange(n), (draws, 1)), axis=1)
@@ -77,8 +77,8 @@ class MixtureSpace:
     def coordinates_of(self, mixtures: np.ndarray) -> np.ndarray:
         """log(1 + r·P) / log(1 + A·P) for each auxiliary's ratio r = η_i/η₀, with the bounds P of η₀ and A of η_i.
 
-        Doubling a task's part moves it equally far wherever it is, and the smallest part, 1/P, is as far from none as it is from
-        twice itself and a half. On simulated surfaces this halves the regret of shares (docs/log.md).
+        Doubling a task's part moves it equally far wherever it is, and the smallest part, 1/P, is as far from none as
+        it is from twice itself and a half. On simulated surfaces this halves the regret of shares (docs/log.md).
         """
         ratios = mixtures[:, 1:] / mixtures[:, :1]
         return np.log1p(ratios * self.max_primary) / math.log1p(self.max_auxiliary * self.max_primary)

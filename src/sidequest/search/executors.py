@@ -1,7 +1,8 @@
 """Where work runs: this process, or several worker processes with one torch thread each.
 
 On a CPU two processes with one thread beat one process with two threads, and two with two are a disaster; so a worker
-always takes one thread. Workers are spawned, not forked (torch's thread pools do not survive a fork), and get what is common to all jobs once.
+always takes one thread. Workers are spawned, not forked (torch's thread pools do not survive a fork), and get what is
+common to all jobs once.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, TypeVar
+
+from sidequest.methods.base import Plan
+from sidequest.search.trials import TrialResult, TrialRunner
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -62,8 +67,52 @@ class _one_thread_each:  # noqa: N801 - reads as a phrase where it is used
 def _start(common: Any) -> None:
     global _common
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _common = common
+
+
+def _end_with_parent() -> None:
+    """A worker of a killed parent would wait for work for ever, and train on for nobody."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _call(function: Callable[[Any, Job], Result], job: Job) -> Result:
     return function(_common, job)
+
+
+class ProcessTrials:
+    """Runs plans in worker processes that live as long as this object: a worker loads its data and model once.
+
+    make: a picklable function that makes, inside a worker, the runner of its plans. Results come in the order of the
+    plans. Use it in a `with` statement.
+    """
+
+    def __init__(self, make: Callable[[], TrialRunner], workers: int) -> None:
+        with _one_thread_each():
+            self._pool = ProcessPoolExecutor(
+                workers, multiprocessing.get_context("spawn"), initializer=_start, initargs=(make,)
+            )
+
+    def run(self, plans: Sequence[Plan]) -> list[TrialResult]:
+        with _one_thread_each():  # workers start when there is work for them
+            waiting = [self._pool.submit(_run_plan, plan) for plan in plans]
+        return [future.result() for future in waiting]
+
+    def __enter__(self) -> ProcessTrials:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+_runner: TrialRunner | None = None  # in a worker of `ProcessTrials`: what its first plan made
+
+
+def _run_plan(plan: Plan) -> TrialResult:
+    global _runner
+    if _runner is None:
+        _runner = _common()
+    return _runner.run([plan])[0]

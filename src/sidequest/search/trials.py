@@ -82,7 +82,7 @@ class LocalTrials:
         return [self._run(plan) for plan in plans]
 
     def _run(self, plan: Plan) -> TrialResult:
-        key = None if self._facts is None else plan_key(plan, self._facts(_tasks(plan)))
+        key = None if self._facts is None else plan_key(plan, self._facts(tasks_of(plan)))
         if key is not None and (known := self._cache.get(key)) is not None:
             return known
         learner = self._learner.fresh(plan.seed)
@@ -104,7 +104,7 @@ def plan_key(plan: Plan, facts: Any) -> str:
     )
 
 
-def _tasks(plan: Plan) -> list[str]:
+def tasks_of(plan: Plan) -> list[str]:
     return sorted({name for phase in plan.phases for name in phase.tasks})
 
 

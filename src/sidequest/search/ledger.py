@@ -1,0 +1,163 @@
+"""The ledger: every trial of a search as a trial of an Optuna study, so that `optuna-dashboard` and Optuna's own tools
+can read it.
+
+A file beside the run by default, or a database for many machines, which then also share results through it. The ledger decides
+nothing: what to try next is the method's business, and no Optuna sampler is used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution, FloatDistribution
+from optuna.storages import BaseStorage, JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import FrozenTrial, TrialState
+
+from sidequest.errors import SettingsError
+from sidequest.learning.meter import Meter
+from sidequest.methods.base import Plan
+from sidequest.search.trials import TrialResult, TrialRunner, plan_key, tasks_of
+
+_SHARE = FloatDistribution(0.0, 1.0)  # the parameter of a trial: a task's share of the batches
+
+
+class Ledger:
+    """A study and how plans are written into it. One study may serve many runs and machines: plans are told apart by
+    their keys."""
+
+    def __init__(self, study: optuna.Study) -> None:
+        self.study = study
+
+    @classmethod
+    def open(cls, where: Path | str, name: str) -> Ledger:
+        """where: a file for a journal, or a database URL (`sqlite:///trials.db`, `postgresql://…`). name: of the study."""
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        study = optuna.create_study(study_name=name, storage=_storage(where), direction="maximize", load_if_exists=True)
+        return cls(study)
+
+    def result(self, key: str) -> TrialResult | None:
+        """What an earlier run, here or on another machine, found for the plan with this key."""
+        for trial in self.study.get_trials(deepcopy=False, states=[TrialState.COMPLETE]):
+            if trial.user_attrs.get("key") == key and trial.value is not None:
+                found = json.loads(trial.user_attrs["result"])
+                return TrialResult(trial.value, found["history"], Meter.from_json(found["meter"]), reused=True)
+        return None
+
+    def begin(self, plan: Plan, key: str) -> optuna.Trial:
+        """Write a trial as running. What a killed process of this machine left running under the same key has failed."""
+        for trial in self.study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
+            if trial.user_attrs.get("key") == key and _dead(trial.user_attrs.get("owner", "")):
+                self.study.tell(trial.number, state=TrialState.FAIL)
+        shares = batch_shares(plan)
+        self.study.sampler = _Given(shares)
+        begun = self.study.ask(fixed_distributions=dict.fromkeys(shares, _SHARE))
+        owner = f"{socket.gethostname()}:{os.getpid()}"
+        for name, value in {"key": key, "label": plan.label, "seed": plan.seed, "owner": owner}.items():
+            begun.set_user_attr(name, value)
+        return begun
+
+    def finish(self, trial: optuna.Trial, result: TrialResult) -> None:
+        """Write a running trial's score, and all that `result` needs to give it back."""
+        trial.set_user_attr("result", json.dumps({"history": result.history, "meter": result.meter.to_json()}))
+        self.study.tell(trial, result.score)
+
+    def fail(self, trial: optuna.Trial) -> None:
+        self.study.tell(trial, state=TrialState.FAIL)
+
+
+class _Given(optuna.samplers.BaseSampler):
+    """Optuna's way of writing down parameters that were decided elsewhere."""
+
+    def __init__(self, values: dict[str, float]) -> None:
+        self._values = values
+
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        return {}
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        return {}
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        return self._values[param_name]
+
+
+class LedgerTrials:
+    """Runs plans through another runner and writes them into a ledger; a plan that the ledger knows is not run again.
+
+    facts: what else decides a score, for the key, as in `LocalTrials`.
+    """
+
+    def __init__(
+        self, runner: TrialRunner, ledger: Callable[[], Ledger], facts: Callable[[Sequence[str]], Any]
+    ) -> None:
+        """ledger: opened at the first plan, so that a method without trials leaves no study behind."""
+        self._runner = runner
+        self._open = ledger
+        self._ledger: Ledger | None = None
+        self._facts = facts
+
+    def run(self, plans: Sequence[Plan]) -> list[TrialResult]:
+        if self._ledger is None:
+            self._ledger = self._open()
+        ledger = self._ledger
+        keys = [plan_key(plan, self._facts(tasks_of(plan))) for plan in plans]
+        results = {index: found for index, key in enumerate(keys) if (found := ledger.result(key)) is not None}
+        begun = {index: ledger.begin(plans[index], key) for index, key in enumerate(keys) if index not in results}
+        try:
+            found_now = self._runner.run([plans[index] for index in begun])
+        except BaseException:
+            for trial in begun.values():
+                ledger.fail(trial)
+            raise
+        for (index, trial), result in zip(begun.items(), found_now, strict=True):
+            ledger.finish(trial, result)
+            results[index] = result
+        return [results[index] for index in range(len(plans))]
+
+
+def batch_shares(plan: Plan) -> dict[str, float]:
+    """A plan as Optuna's parameters: each task's share of the batches; with several phases, of each phase."""
+    out: dict[str, float] = {}
+    for number, phase in enumerate(plan.phases, start=1):
+        total = sum(phase.shares.values())
+        prefix = f"phase {number}: " if len(plan.phases) > 1 else ""
+        out |= {f"{prefix}{name}": share / total for name, share in phase.shares.items()}
+    return out
+
+
+def _storage(where: Path | str) -> BaseStorage:
+    if isinstance(where, str) and "://" in where:
+        try:
+            return optuna.storages.RDBStorage(where)
+        except Exception as error:  # SQLAlchemy and the drivers have errors of their own, of many kinds
+            raise SettingsError(
+                f"storage {where!r}: {error}. A database URL looks like sqlite:///trials.db or postgresql://user@host/name"
+            ) from None
+    path = Path(where)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return JournalStorage(JournalFileBackend(str(path)))
+
+
+def _dead(owner: str) -> bool:
+    """Whether the process that began a trial was on this machine and is gone."""
+    host, _, number = owner.rpartition(":")
+    if host != socket.gethostname() or not number.isdigit():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
