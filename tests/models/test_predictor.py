@@ -103,6 +103,13 @@ def test_an_ensemble_averages_values_in_original_units_and_tags(encoders, tmp_pa
                 assert np.allclose(both, (one + two) / 2)
 
 
+def test_passing_rows_leave_nothing_in_the_cache(encoders, tmp_path, monkeypatch):
+    ((directory, _),) = exported(tmp_path, make_task("t"), encoders(), kind="pooled")
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+    load(directory).predict(make_task("t").train)
+    assert not list((tmp_path / "cache").rglob("*.np?"))
+
+
 def test_kinds_of_models_may_mix_in_an_ensemble(encoders, tmp_path):
     task = make_task("t")
     ((first, a),) = exported(tmp_path / "hf", task, encoders())

@@ -69,10 +69,11 @@ class Family(ABC):
     """One kind of model for one suite. Expensive, seed-independent things (tokeniser, pretrained weights, cached states) live
     here and are shared by all models that `build` makes.
 
-    forms: what this kind of model can be shown.
+    kind: its name in `ModelSettings`. forms: what this kind of model can be shown.
     progress: called with (done, total) while a slow preparation of inputs runs (encoding texts); set it to show a bar.
     """
 
+    kind: ClassVar[str] = "custom"
     forms: ClassVar[tuple[Form, ...]] = tuple(Form)
     default_learning_rate: ClassVar[float] = 1e-3
     progress: Progress | None = None
@@ -85,7 +86,7 @@ class Family(ABC):
             if task.form not in self.forms:
                 shown = ", ".join(self.forms)
                 raise SettingsError(
-                    f"model.kind={settings.kind}: task {task.name!r} has the form {task.form.value!r}, this model takes {shown}. "
+                    f"model.kind={self.kind}: task {task.name!r} has the form {task.form.value!r}, this model takes {shown}. "
                     f"{_ALTERNATIVES[task.form]}"
                 )
 

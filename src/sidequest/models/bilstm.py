@@ -158,6 +158,7 @@ def packing(lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 class BiLstmFamily(FrozenFamily):
     """A BiLSTM over frozen states."""
 
+    kind: ClassVar[str] = "bilstm"
     forms: ClassVar[tuple[Form, ...]] = (Form.TEXT, Form.PAIR, Form.CHOICES, Form.TOKENS)
     default_learning_rate: ClassVar[float] = 1e-3
 

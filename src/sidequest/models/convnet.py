@@ -67,6 +67,7 @@ class ConvModel(MultiTaskModel):
 class ConvFamily(Family):
     """αVIL's convolutional network."""
 
+    kind: ClassVar[str] = "convnet"
     forms: ClassVar[tuple[Form, ...]] = (Form.IMAGE,)
     default_learning_rate: ClassVar[float] = 1e-3
 
@@ -83,4 +84,5 @@ class ConvFamily(Family):
     def export(self, model: MultiTaskModel, task: Task, directory: Path) -> None:
         with new_directory(directory) as place:
             write_weights(place, task_state(model, task.name))
-            write_card(place, task, self.settings, loads_with="sidequest.models.load", scale=self.scales[task.name])
+            settings = self.settings.model_copy(update={"kind": self.kind})
+            write_card(place, task, settings, loads_with="sidequest.models.load", scale=self.scales[task.name])

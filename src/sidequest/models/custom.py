@@ -128,7 +128,7 @@ class CustomFamily(Family):
 
     def export(self, model: MultiTaskModel, task: Task, directory: Path) -> None:
         tasks = [task_facts(other) for other in self.suite.tasks.values()]
-        settings = self.settings.model_copy(update={"encoder": ENCODER})
+        settings = self.settings.model_copy(update={"kind": self.kind, "encoder": ENCODER})
         with new_directory(directory) as place:
             state = task_state(model, task.name) if isinstance(model, CustomModel) else model.state_dict()
             write_weights(place, state)

@@ -70,7 +70,7 @@ class FrozenFamily(Family):
         with new_directory(directory) as place:
             write_weights(place, task_state(model, task.name))
             copy_encoder(self.frozen.encoder, place)
-            settings = self.settings.model_copy(update={"encoder": ENCODER})
+            settings = self.settings.model_copy(update={"kind": self.kind, "encoder": ENCODER})
             write_card(place, task, settings, loads_with="sidequest.models.load", scale=self.scales[task.name])
 
     def fingerprint(self) -> str:

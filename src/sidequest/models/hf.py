@@ -112,6 +112,7 @@ class HfModel(MultiTaskModel):
 class HfFamily(Family):
     """Fine-tuning of a pretrained encoder."""
 
+    kind: ClassVar[str] = "hf"
     default_learning_rate: ClassVar[float] = 5e-5
 
     def __init__(self, suite: Suite, settings: ModelSettings) -> None:
@@ -194,8 +195,9 @@ class HfFamily(Family):
     def export(self, model: MultiTaskModel, task: Task, directory: Path) -> None:
         assert isinstance(model, HfModel)
         base: Any = model.base if self.settings.lora is None else merged(model.base)
-        # What was done to the base is done: the exported encoder is a plain one.
-        settings = self.settings.model_copy(update={"kind": "hf", "layers": None, "freeze": 0, "lora": None})
+        # What was done to the base is done: the exported encoder is a plain one. It predicts in float32, as plain transformers.
+        done = {"layers": None, "freeze": 0, "lora": None, "precision": "fp32"}
+        settings = self.settings.model_copy(update={"kind": self.kind, **done})
         with new_directory(directory) as place:
             if self._mean(task):
                 with quiet_transformers():

@@ -79,6 +79,7 @@ class PooledModel(MultiTaskModel):
 class PooledFamily(FrozenFamily):
     """A small network over frozen sentence vectors."""
 
+    kind: ClassVar[str] = "pooled"
     forms: ClassVar[tuple[Form, ...]] = (Form.TEXT, Form.PAIR, Form.CHOICES)
     default_learning_rate: ClassVar[float] = 1e-3
 

@@ -135,10 +135,12 @@ def _outputs(member: _Member, rows: Examples, batch_size: int) -> list[Any]:
     inputs = member.family.inputs(task, rows)
     order = np.argsort(-inputs.lengths, kind="stable")
     results: list[Any] = [None] * len(rows)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    member.model.to(device)
     for start in range(0, len(order), batch_size):
         positions = order[start : start + batch_size]
         batch = inputs.collate(positions)
-        logits = member.model(task.name, batch).double()
+        logits = member.model(task.name, {name: tensor.to(device) for name, tensor in batch.items()}).double().cpu()
         if task.objective == Objective.REGRESSION:
             found: list[Any] = member.scale.restore(logits.numpy()).tolist()
         elif task.objective == Objective.TAGGING:

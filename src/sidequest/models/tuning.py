@@ -13,22 +13,26 @@ from sidequest.settings import LoraSettings
 
 
 def freeze_layers(base: Any, count: int) -> None:
-    """Keep the embeddings and the first `count` layers as they were pretrained; with all layers, everything but the pooler.
+    """Keep the first `count` layers, and all that feeds them, as they were pretrained: their states never change.
 
-    A pooler always learns: it belongs to the heads, and many encoders come without a trained one.
+    Embeddings (relative positions too) are frozen with the first layer, a norm after the last layer only with that. A pooler
+    always learns: it belongs to the heads, and many encoders come without a trained one.
     """
     if count == 0:
         return
     layers = layer_list(base)
     if count > len(layers):
         raise SettingsError(f"model.freeze={count}: the encoder has {len(layers)} layers")
-    if count == len(layers):
-        base.requires_grad_(False)
-        if (pooler := getattr(base, "pooler", None)) is not None:
-            pooler.requires_grad_(True)
-        return
-    for module in (base.embeddings, *layers[:count]):
-        module.requires_grad_(False)
+    learning = {name: parameter.requires_grad for name, parameter in base.named_parameters()}
+    base.requires_grad_(False)
+    kept: list[nn.Module] = list(layers[count:])
+    if kept:
+        kept += [child for child in base.children() if "Norm" in type(child).__name__]
+    if (pooler := getattr(base, "pooler", None)) is not None:
+        kept.append(pooler)
+    free = {id(parameter) for module in kept for parameter in module.parameters()}
+    for name, parameter in base.named_parameters():
+        parameter.requires_grad_(learning[name] and id(parameter) in free)
 
 
 def layer_list(base: Any) -> nn.ModuleList:
