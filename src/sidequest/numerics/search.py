@@ -5,10 +5,11 @@ Every search is a pure function of (seed, history): asked again after a crash, i
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -75,31 +76,32 @@ class MixtureSearch(ABC):
 class _FixedOrder(MixtureSearch):
     """A search that knows from the start what it will try."""
 
-    @property
-    def budget(self) -> int:
-        return len(self._order()) if self.space.n_auxiliaries else 0
+    source: ClassVar[str]
 
     @abstractmethod
-    def _order(self) -> list[int]:
+    def _positions(self) -> list[int]:
         """Positions in the space, in the order of trial."""
+
+    @functools.cached_property
+    def _order(self) -> list[Mixture]:
+        return [self.space.at(position) for position in self._positions()]
+
+    @property
+    def budget(self) -> int:
+        return len(self._order) if self.space.n_auxiliaries else 0
 
     def _suggest(self, history: History, n: int, pending: Sequence[Mixture]) -> list[Suggestion]:
         known = {*pending, *[observation.mixture for observation in history]}
-        order = [self.space.at(position) for position in self._order()]
-        return [Suggestion(mixture, self._source) for mixture in order if mixture not in known][:n]
-
-    @property
-    @abstractmethod
-    def _source(self) -> str: ...
+        return [Suggestion(mixture, self.source) for mixture in self._order if mixture not in known][:n]
 
 
 @dataclass(frozen=True)
 class GridSearch(_FixedOrder):
     """The finest full grid within the number of trials; its corner is the primary alone."""
 
-    _source = "grid"
+    source = "grid"
 
-    def _order(self) -> list[int]:
+    def _positions(self) -> list[int]:
         return grid(self.space, self.trials)
 
 
@@ -107,8 +109,8 @@ class GridSearch(_FixedOrder):
 class RandomSearch(_FixedOrder):
     """Distinct mixtures, uniformly from the space."""
 
-    _source = "random"
+    source = "random"
 
-    def _order(self) -> list[int]:
+    def _positions(self) -> list[int]:
         rng = np.random.default_rng([self.seed, 3])
         return rng.choice(len(self.space), size=min(self.trials, len(self.space)), replace=False).tolist()
