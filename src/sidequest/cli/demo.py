@@ -25,9 +25,10 @@ def command(
     from sidequest.cli.compare import command as compare
 
     typer.echo(
-        "Primary task: which digit is at the top left of a canvas with two handwritten digits (few labels).\n"
-        "Candidates: the parity of that digit, the other digit, the amount of ink, and the same task with shuffled labels.\n"
-        "Which of them should the model train with? Each method chooses without seeing the report split.\n"
+        "Primary: which digit is at the top left of a canvas with two handwritten digits (100 labels).\n"
+        "Candidates: that digit's parity, whether it is at least 5, the other digit, the amount of ink,\n"
+        "and the primary's own question with shuffled labels.\n"
+        "Which of them should the model train with? Methods choose without seeing the report split.\n"
     )
     compare(suite="digits", methods="uniform,heu-size,heu-type", seeds=seeds, out=out, workers=workers)
     typer.echo(

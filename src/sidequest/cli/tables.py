@@ -30,7 +30,7 @@ def print_comparison(comparison: Comparison) -> None:
             f"{row.mean:.3f}" + (f" ± {half:.3f}" if math.isfinite(half) else ""),
             "" if row.verdict == "baseline" else f"{row.difference:+.3f}{interval}",
             f"{row.x:.1f}x",
-            row.verdict,
+            "unclear" if row.verdict == "no clear difference" else row.verdict,
         )
     console = Console()
     console.print(table)
