@@ -12,8 +12,8 @@ from sidequest.errors import SettingsError
 from sidequest.learning.meter import Meter
 from sidequest.methods.base import Plan
 from sidequest.recipe import Phase
-from sidequest.search.ledger import Ledger, LedgerTrials, batch_shares
-from sidequest.search.trials import TrialResult
+from sidequest.search.ledger import Ledger, batch_shares
+from sidequest.search.trials import LedgerTrials, TrialResult
 
 
 def plan(seed=0, **shares):

@@ -26,6 +26,15 @@ def command(
     encoder: EncoderOption = None,
     assignments: SetOption = None,
     seed: SeedOption = 0,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, help="Trials at once, for methods that ask for whole training runs.")
+    ] = 1,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            "--storage", help="Database URL for the ledger of trials. Default: trials.log in the run directory."
+        ),
+    ] = None,
 ) -> None:
     from sidequest.cli.common import make_setup, progress_bar, show_encoding
     from sidequest.files import read_json
@@ -49,7 +58,15 @@ def command(
             progress.update(trial, description=label or "trial", completed=done, total=total, visible=True, note=note)
 
         recipe = select(
-            setup, method, settings=settings, seed=seed, directory=out, on_round=on_round, on_batches=on_batches
+            setup,
+            method,
+            settings=settings,
+            seed=seed,
+            directory=out,
+            workers=workers,
+            storage=storage,
+            on_round=on_round,
+            on_batches=on_batches,
         )
     for index, phase in enumerate(recipe.phases):
         shares = ", ".join(f"{name} {phase.shares[name]:g}" for name in phase.tasks)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sidequest.files import write_json
 from sidequest.methods import get_method
@@ -14,8 +16,15 @@ from sidequest.runs.directory import open_run
 from sidequest.runs.driver import OnRound, run_method
 from sidequest.runs.setup import Setup
 from sidequest.search.evidence_cache import EvidenceCache
-from sidequest.search.trials import LocalTrials
+from sidequest.search.executors import ProcessTrials
+from sidequest.search.trials import LedgerTrials, LocalTrials, TrialRunner
 from sidequest.settings import parse
+
+if TYPE_CHECKING:
+    from sidequest.learning.protocol import Learner
+    from sidequest.search.ledger import Ledger
+
+OnBatches = Callable[[str, int, int, float | None], None]  # (label, batches done, batches in all, best score so far)
 
 
 def make_method(name: str, settings: dict[str, Any] | None = None, seed: int = 0) -> Method[Any, Any]:
@@ -31,10 +40,17 @@ def select(
     settings: dict[str, Any] | None = None,
     seed: int = 0,
     directory: Path | None = None,
+    workers: int = 1,
+    storage: str | None = None,
     on_round: OnRound | None = None,
-    on_batches: Callable[[str, int, int, float | None], None] | None = None,
+    on_batches: OnBatches | None = None,
 ) -> Recipe:
-    """The method's recipe for the suite. A directory keeps the run: the same call continues or finds it."""
+    """The method's recipe for the suite. A directory keeps the run: the same call continues or finds it.
+
+    workers: how many of a method's trials run at once, each in a process of its own. A method that learns from its trials
+        asks for as many before it sees a score, so another number may lead it another way.
+    storage: a database URL for the ledger of trials; None: the file `trials.log` of the run directory.
+    """
     chosen = make_method(method, settings, seed)
     plain = chosen.settings.model_dump(mode="json")
     if directory is not None and open_run(directory, setup, method, plain, seed):
@@ -43,20 +59,57 @@ def select(
             return Recipe.read(done)
     learner = setup.learner(seed)
     learner.head_cache = heads = EvidenceCache(setup.facts_alone)
-    trials = LocalTrials(learner, setup.train, goal=setup.suite.goal, facts=setup.facts, on_batches=on_batches)
-    recipe = run_method(
-        chosen,
-        learner,
-        setup.pool,
-        trials,
-        single_run_work=setup.single_run_work,
-        provenance=setup.provenance(method, plain, seed),
-        directory=directory,
-        on_round=on_round,
-    )
+    study = f"{setup.suite.name}, {method}, seed {seed}"
+    with _trials(setup, learner, workers, storage, directory, study, on_batches) as trials:
+        recipe = run_method(
+            chosen,
+            learner,
+            setup.pool,
+            trials,
+            single_run_work=setup.single_run_work,
+            provenance=setup.provenance(method, plain, seed),
+            directory=directory,
+            parallel=workers,
+            on_round=on_round,
+        )
     if directory is not None:
         recipe.write(directory / "recipe.json")
         # What was reused depends on what ran before: it stands here, not in the recipe.
         found = {"heads": heads.summary()} if heads.summary() else {}
         write_json(directory / "selection.json", {"meter": learner.meter.to_json(), **found})
     return recipe
+
+
+@contextmanager
+def _trials(
+    setup: Setup,
+    learner: Learner,
+    workers: int,
+    storage: str | None,
+    directory: Path | None,
+    study: str,
+    on_batches: OnBatches | None,
+) -> Iterator[TrialRunner]:
+    """Where trials run, and the ledger that they are written into if there is a place for one."""
+    with ExitStack() as stack:
+        runner: TrialRunner
+        if workers > 1:
+            plain = Setup(setup.suite, setup.model, setup.train)  # without what this process has already loaded
+            runner = stack.enter_context(ProcessTrials(functools.partial(local_trials, plain), workers))
+        else:
+            runner = local_trials(setup, learner, on_batches)
+        if storage is not None or directory is not None:
+
+            def open_ledger() -> Ledger:
+                from sidequest.search.ledger import Ledger
+
+                return Ledger.open(storage or (directory or Path()) / "trials.log", study)
+
+            runner = LedgerTrials(runner, open_ledger, setup.facts)
+        yield runner
+
+
+def local_trials(setup: Setup, learner: Learner | None = None, on_batches: OnBatches | None = None) -> LocalTrials:
+    """Trials in this process."""
+    learner = learner if learner is not None else setup.learner(0)
+    return LocalTrials(learner, setup.train, goal=setup.suite.goal, facts=setup.facts, on_batches=on_batches)

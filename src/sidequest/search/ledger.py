@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from optuna.trial import FrozenTrial, TrialState
 from sidequest.errors import SettingsError
 from sidequest.learning.meter import Meter
 from sidequest.methods.base import Plan
-from sidequest.search.trials import TrialResult, TrialRunner, plan_key, tasks_of
+from sidequest.search.trials import TrialResult
 
 _SHARE = FloatDistribution(0.0, 1.0)  # the parameter of a trial: a task's share of the batches
 
@@ -90,40 +89,6 @@ class _Given(optuna.samplers.BaseSampler):
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         return self._values[param_name]
-
-
-class LedgerTrials:
-    """Runs plans through another runner and writes them into a ledger; a plan that the ledger knows is not run again.
-
-    facts: what else decides a score, for the key, as in `LocalTrials`.
-    """
-
-    def __init__(
-        self, runner: TrialRunner, ledger: Callable[[], Ledger], facts: Callable[[Sequence[str]], Any]
-    ) -> None:
-        """ledger: opened at the first plan, so that a method without trials leaves no study behind."""
-        self._runner = runner
-        self._open = ledger
-        self._ledger: Ledger | None = None
-        self._facts = facts
-
-    def run(self, plans: Sequence[Plan]) -> list[TrialResult]:
-        if self._ledger is None:
-            self._ledger = self._open()
-        ledger = self._ledger
-        keys = [plan_key(plan, self._facts(tasks_of(plan))) for plan in plans]
-        results = {index: found for index, key in enumerate(keys) if (found := ledger.result(key)) is not None}
-        begun = {index: ledger.begin(plans[index], key) for index, key in enumerate(keys) if index not in results}
-        try:
-            found_now = self._runner.run([plans[index] for index in begun])
-        except BaseException:
-            for trial in begun.values():
-                ledger.fail(trial)
-            raise
-        for (index, trial), result in zip(begun.items(), found_now, strict=True):
-            ledger.finish(trial, result)
-            results[index] = result
-        return [results[index] for index in range(len(plans))]
 
 
 def batch_shares(plan: Plan) -> dict[str, float]:

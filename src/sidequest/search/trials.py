@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sidequest.files import cache_directory, digest, read_json, write_json
 from sidequest.learning.fit import fit
@@ -15,6 +15,9 @@ from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Learner
 from sidequest.methods.base import Plan
 from sidequest.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from sidequest.search.ledger import Ledger  # imports Optuna
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,40 @@ class LocalTrials:
         if key is not None:
             self._cache.put(key, result)
         return result
+
+
+class LedgerTrials:
+    """Runs plans through another runner and writes them into a ledger; a plan that the ledger knows is not run again.
+
+    facts: what else decides a score, for the key, as in `LocalTrials`.
+    """
+
+    def __init__(
+        self, runner: TrialRunner, ledger: Callable[[], Ledger], facts: Callable[[Sequence[str]], Any]
+    ) -> None:
+        """ledger: opened at the first plan, so that a method without trials leaves no study behind."""
+        self._runner = runner
+        self._open = ledger
+        self._ledger: Ledger | None = None
+        self._facts = facts
+
+    def run(self, plans: Sequence[Plan]) -> list[TrialResult]:
+        if self._ledger is None:
+            self._ledger = self._open()
+        ledger = self._ledger
+        keys = [plan_key(plan, self._facts(tasks_of(plan))) for plan in plans]
+        results = {index: found for index, key in enumerate(keys) if (found := ledger.result(key)) is not None}
+        begun = {index: ledger.begin(plans[index], key) for index, key in enumerate(keys) if index not in results}
+        try:
+            found_now = self._runner.run([plans[index] for index in begun])
+        except BaseException:
+            for trial in begun.values():
+                ledger.fail(trial)
+            raise
+        for (index, trial), result in zip(begun.items(), found_now, strict=True):
+            ledger.finish(trial, result)
+            results[index] = result
+        return [results[index] for index in range(len(plans))]
 
 
 def plan_key(plan: Plan, facts: Any) -> str:
