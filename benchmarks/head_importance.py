@@ -1,0 +1,178 @@
+"""Scoring rows by their attention heads: time and memory. `python benchmarks/head_importance.py [--rows N] [--many N]`.
+
+1. Speed, on MiniLM, one thread: gates (one backward pass per batch of rows of similar length) against the way of GradTS's
+   released code (batches of one row, all weight gradients, those of keys and values copied per row). Both ways take turns on the
+   same rows, and time is the processor's, so that a busy machine does not matter. Exit code 1 below 4 times.
+2. Memory: the peak above the model while 100,000 short rows are scored, stored and correlated, on a small encoder; and for a
+   batch of 32 rows of 128 tokens on MiniLM. Exit code 1 at 1 GB or more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import torch
+import transformers
+
+from sidequest.learning.head_importance import score_rows
+from sidequest.learning.protocol import Warmup
+from sidequest.learning.torch_learner import TorchLearner
+from sidequest.methods.base import Pool
+from sidequest.methods.gradts import FgSettings, GradTSFg
+from sidequest.models.encoders import resolve
+from sidequest.reproduce.peak_memory import PeakMemory
+from sidequest.runs.setup import Setup
+from sidequest.search.evidence_cache import EvidenceCache
+from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.tasks.examples import Examples
+from sidequest.tasks.suite import Suite
+from sidequest.tasks.task import Form, Objective, Task
+
+LEAST_SPEEDUP, MOST_BYTES = 4.0, 1e9
+TURNS = 4
+WORDS = [
+    "the",
+    "a",
+    "man",
+    "dog",
+    "film",
+    "book",
+    "said",
+    "not",
+    "plays",
+    "good",
+    "bad",
+    "old",
+    "city",
+    "in",
+    "on",
+    "with",
+]
+
+
+def random_task(name: str, rows: int, mean_words: float, most_words: int = 60) -> Task:
+    """Sentences of random words whose lengths are spread as in real corpora (log-normal)."""
+    rng = np.random.default_rng(len(name))
+    lengths = np.clip(rng.lognormal(np.log(mean_words), 0.5, rows), 1, most_words).astype(int)
+    texts = [" ".join(rng.choice(WORDS, length)) for length in lengths]
+    examples = Examples({"text": pa.array(texts)}, rng.integers(0, 2, rows), np.arange(rows))
+    return Task(
+        name,
+        Objective.CLASSIFICATION,
+        Form.TEXT,
+        {"train": examples, "select": examples.take(np.arange(10))},
+        ("a", "b"),
+    )
+
+
+def setup_of(tasks: list[Task], encoder: str) -> Setup:
+    return Setup(Suite.of(tasks[0], tasks[1:]), ModelSettings(kind="hf", encoder=encoder), TrainSettings(batch_size=32))
+
+
+def released_way(learner: TorchLearner, task: Task, positions: np.ndarray) -> np.ndarray:
+    """Row by row: all gradients, then those of keys and values per layer, copied and folded to [rows, layers, heads]."""
+    inputs = learner._data.of(task, "train")
+    layers = learner.model.base.encoder.layer
+    heads = learner.model.base.config.num_attention_heads
+    found = []
+    for position in positions:
+        batch = inputs.collate(np.array([position]))
+        learner.model.zero_grad()
+        loss = torch.nn.functional.cross_entropy(learner.model(task.name, batch), batch["labels"])
+        loss.backward()
+        per_layer = []
+        for layer in layers:
+            attention = layer.attention.self
+            gradients = [p.weight.grad.detach().cpu().numpy().copy() for p in (attention.key, attention.value)]
+            per_layer.append(sum(np.abs(g).reshape(heads, -1).sum(1) for g in gradients))
+        found.append(per_layer)
+    return np.array(found)
+
+
+def speed(rows: int) -> bool:
+    task = random_task("speed", rows, mean_words=22)
+    setup = setup_of([task], "minilm")
+    learner = setup.learner(0)
+    learner.model.eval()
+    parts = np.array_split(np.random.default_rng(0).permutation(rows), TURNS)
+    released_way(learner, task, parts[0][:3])  # first calls allocate
+    seconds = {"gates": 0.0, "released": 0.0}
+    for part in parts:
+        sample = Task(task.name, task.objective, task.form, {"train": task.train.take(part)}, task.labels)
+        probe = setup_of([sample], "minilm").learner(0)
+        probe._data.of(sample, "train")
+        start = time.process_time()
+        scored = sum(len(values) for _, values in score_rows(probe, task.name))
+        seconds["gates"] += time.process_time() - start
+        assert scored == len(part)
+        start = time.process_time()
+        released_way(learner, task, part)
+        seconds["released"] += time.process_time() - start
+    factor = seconds["released"] / seconds["gates"]
+    tokens = learner._data.of(task, "train").lengths.mean()
+    print(f"MiniLM, {rows} rows of {tokens:.0f} tokens on average, one thread:")
+    print(f"  released way {rows / seconds['released']:7.1f} rows/s")
+    print(f"  gates        {rows / seconds['gates']:7.1f} rows/s   {factor:.1f} times faster")
+    return factor >= LEAST_SPEEDUP
+
+
+def small_encoder(directory: Path) -> str:
+    """MiniLM's tokeniser over a random BERT of 2 layers."""
+    minilm = resolve("minilm").directory
+    transformers.AutoTokenizer.from_pretrained(minilm).save_pretrained(directory)
+    size = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 12, "intermediate_size": 64}
+    transformers.BertModel(transformers.BertConfig(vocab_size=30522, **size)).save_pretrained(directory)
+    return str(directory)
+
+
+def memory(rows: int) -> bool:
+    """Everything that gradts-fg does to score rows: reading and tokenising them, the pass, storing, reading back, τ, ids."""
+    above = []
+    with tempfile.TemporaryDirectory() as place:
+        encoder = small_encoder(Path(place) / "encoder")
+        for count in (rows // 4, rows):
+            tasks = [random_task("primary", 64, 6), random_task("auxiliary", count, 6, 12)]
+            learner = setup_of(tasks, encoder).learner(0)
+            learner.head_cache = EvidenceCache(str, Path(place) / f"cache-{count}")
+            start = time.process_time()
+            with PeakMemory() as peak:
+                kept = score_as_fg(learner, tasks)
+            assert abs(kept - count / 2) < count / 20
+            above.append(peak.above or 0)
+            rate = count / (time.process_time() - start)
+            print(f"small encoder, {count:7,} rows: peak {above[-1] / 1e6:4.0f} MB above the model, {rate:.0f} rows/s")
+    learner = setup_of([random_task("long", 32, 400, 400)], "minilm").learner(0)
+    with PeakMemory() as peak:
+        learner.head_importance("long", Warmup(epochs=0))
+    above.append(peak.above or 0)
+    print(f"MiniLM, a batch of 32 rows of 128 tokens: peak {above[-1] / 1e6:.0f} MB, a second model included")
+    return max(above) < MOST_BYTES
+
+
+def score_as_fg(learner: TorchLearner, tasks: list[Task]) -> int:
+    """The rounds of gradts-fg, as if its trials had chosen the auxiliary; how many of its rows are kept."""
+    method, rng = GradTSFg(FgSettings(warmup_epochs=0, quantile=0.5)), np.random.default_rng(0)
+    state = method.start(Pool("primary", {task.name: task.card for task in tasks}), rng)
+    for _ in tasks:
+        state = method.round(state, learner, rng)
+    state = method.round(state.model_copy(update={"scores": [0.0, 1.0]}), learner, rng)
+    return len(state.instances["auxiliary"].kept)
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--rows", type=int, default=300, help="for the speed; default 300")
+    arguments.add_argument("--many", type=int, default=100_000, help="for the memory; default 100,000")
+    given = arguments.parse_args()
+    torch.set_num_threads(1)
+    return 0 if all([speed(given.rows), memory(given.many)]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
