@@ -1,5 +1,8 @@
 """GradTS keeps the contract of methods, on a simulated learner with heads; and finds the helpful candidates there."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -61,3 +64,10 @@ def test_rows_are_a_part_of_what_the_trials_chose():
     assert fg.cost == trial.cost  # rows come with the pass that ranks the tasks
     shares = {name: entry["share"] for name, entry in fg.evidence["instances"].items()}
     assert 0 < shares["near"] < shares["close"] < 1
+
+
+def test_the_example_in_the_docs_runs(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "methods" / "gradts.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(example, "gradts.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("('arm-1', 'arm-2')\n")
