@@ -109,6 +109,21 @@ def test_alpha_one_for_one_task_and_zero_for_all_are_exact():
     assert any(torch.any(each) for each in differences)  # adding a stored difference would not have been exact
 
 
+def test_the_order_of_parameters_in_memory_does_not_matter():
+    results = []
+    for order in (torch.contiguous_format, torch.channels_last):
+        learner = double_learner("convnet", False)
+        learner.model.to(memory_format=order)
+        deltas, alphas = collect_all(learner), np.array([0.9, 1.4, -0.2])
+        results.append(learner.merged_loss("primary", deltas, alphas))
+        learner.apply_deltas(deltas, alphas)
+        results.append(state_of(learner))
+    assert results[0][0] == pytest.approx(results[2][0], rel=1e-12)
+    np.testing.assert_allclose(results[0][1], results[2][1], rtol=1e-9)
+    for name, tensor in results[1].items():
+        torch.testing.assert_close(tensor, results[3][name])
+
+
 def test_write_back_is_the_weighted_sum():
     learner = double_learner("convnet", False)
     deltas, alphas = collect_all(learner), np.array([0.9, 1.4, -0.2])
