@@ -41,7 +41,8 @@ from sidequest.models.store import Rows, Store, item_key
 from sidequest.models.tokenising import Tokens, tokenise_texts, tokenise_words
 
 VERSION = 1  # of what is stored: a change of meaning must not find old states
-BATCH_TOKENS = 8_192  # padded tokens in one pass of the encoder
+# Padded tokens in one pass of the encoder. On a CPU larger passes leave its caches: 8,192 take 1.45 times as long as 2,048.
+BATCH_TOKENS = {"cpu": 2_048, "cuda": 65_536}
 SHARD_BYTES = 128 << 20  # what an interruption can lose at most
 HALF_MAX = float(np.finfo(np.float16).max)
 
@@ -185,12 +186,13 @@ class States:
         if self.view != "pooled":
             self._check_space(int(lengths.sum()))
         order = np.argsort(-lengths, kind="stable")
+        room = BATCH_TOKENS[self.encoder.device.type]
         shard = _Shard(self.store)
         done = 0
         try:
             while done < len(order):
                 # The first is the longest of those left, so all are padded to it.
-                batch = order[done : done + max(1, BATCH_TOKENS // int(lengths[order[done]]))]
+                batch = order[done : done + max(1, room // int(lengths[order[done]]))]
                 values, counts = self.encoder.encode(tokens, batch, self.view)
                 shard.add(keys[batch], counts, values)
                 done += len(batch)
