@@ -135,6 +135,18 @@ def test_a_directory_that_is_no_export_is_told(tmp_path):
         load(tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["hf", "pooled"])
+def test_damaged_weights_are_told(kind, encoders, tmp_path):
+    ((directory, _),) = exported(tmp_path, make_task("t"), encoders(), kind=kind)
+    weights = directory / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-20])
+    with pytest.raises(SettingsError, match="weights cannot be read"):
+        load(directory)
+    weights.unlink()
+    with pytest.raises(SettingsError, match=str(directory)):
+        load(directory)
+
+
 def test_exports_name_no_place_on_this_machine(encoders, tmp_path):
     for kind in ("hf", "pooled"):
         ((directory, _),) = exported(tmp_path / kind, make_task("t"), encoders(), kind=kind)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from sidequest.errors import SettingsError
 from sidequest.files import cache_directory, write_atomically
@@ -180,7 +181,7 @@ def load_base(encoder: Encoder, config: Any) -> Pretrained:
             model, found = AutoModel.from_pretrained(
                 encoder.directory, config=config, dtype=torch.float32, output_loading_info=True
             )
-        except (OSError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
             raise SettingsError(f"model.encoder={encoder.name}: {_first_line(error)}") from None
     fresh = tuple(sorted(found["missing_keys"]))
     if strange := [name for name in fresh if not name.startswith("pooler.")]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 
 from sidequest.errors import SettingsError
 from sidequest.models.base import Family, MultiTaskModel, TargetScale
@@ -92,7 +93,13 @@ class Predictor:
         if isinstance(family, FrozenFamily):
             family.persist = False
         scale = TargetScale(card["target"]["mean"], card["target"]["deviation"])
-        return cls([_Member(family, family.restore(directory), task, scale)])
+        try:
+            model = family.restore(directory)
+        except (OSError, RuntimeError, SafetensorError) as error:
+            raise SettingsError(
+                f"{directory}: the model's weights cannot be read: {str(error).splitlines()[0]}"
+            ) from None
+        return cls([_Member(family, model, task, scale)])
 
     @classmethod
     def ensemble(cls, predictors: Sequence[Predictor]) -> Predictor:
