@@ -112,9 +112,9 @@ class DeltaTraining:
                 count.batches += 1
                 count.examples += len(positions)
                 count.tokens += int(inputs.lengths[chosen[positions]].sum())
-            gradient = [gradient_along(self.model, start, delta) for delta in deltas]
+            gradient = gradient_along(self.model, start, deltas)
             self.model.zero_grad(set_to_none=True)
-        return total, np.array(gradient)
+        return total, gradient
 
     def apply_deltas(self: Host, deltas: Sequence[TorchDelta], alphas: np.ndarray) -> None:
         merge(self.model, deltas, alphas)
@@ -166,15 +166,19 @@ def merged(model: nn.Module, deltas: Sequence[TorchDelta], alphas: np.ndarray) -
 
 
 @torch.no_grad()
-def gradient_along(model: nn.Module, start: Mapping[str, Tensor], delta: TorchDelta) -> float:
-    """⟨∇L, δᵢ⟩ with δᵢ = end − start. Blocks are summed in double precision."""
-    parameters, total = trained(model), 0.0
-    for name, end in delta.end.items():
+def gradient_along(model: nn.Module, start: Mapping[str, Tensor], deltas: Sequence[TorchDelta]) -> np.ndarray:
+    """⟨∇L, δᵢ⟩ for each delta, δᵢ = endᵢ − start: float64 [len(deltas)]. Blocks are summed in double precision."""
+    parameters = trained(model)
+    total = torch.zeros(len(deltas), dtype=torch.float64)
+    for name, begin in start.items():
         gradient = parameters[name].grad
-        if gradient is not None:
-            blocks = zip(_blocks(gradient), _blocks(end), _blocks(start[name]), strict=True)
-            total += sum(torch.dot(g, e - s).item() for g, e, s in blocks)
-    return total
+        moved = [index for index, delta in enumerate(deltas) if name in delta.end]
+        if gradient is None:
+            continue
+        ends = zip(*(_blocks(deltas[index].end[name]) for index in moved), strict=True)
+        for g, s, e in zip(_blocks(gradient), _blocks(begin), ends, strict=True):
+            total[moved] += torch.mv(torch.stack(e) - s, g).double().cpu()
+    return total.numpy()
 
 
 @contextmanager
@@ -191,11 +195,12 @@ def backward_in_eval(model: nn.Module) -> Iterator[None]:
 def _interpolate(parameter: Tensor, ends: Sequence[tuple[Tensor, float]]) -> None:
     """θ ← θ + Σᵢ αᵢ(endᵢ − θ), exactly end₁ for one task with α₁ = 1."""
     values = parameter.contiguous()  # the parameter itself, unless its memory has another order
-    alphas, columns = [alpha for _, alpha in ends], zip(*(_blocks(end) for end, _ in ends), strict=True)
+    first_alpha, other_alphas = ends[0][1], values.new_tensor([alpha for _, alpha in ends[1:]])
+    columns = zip(*(_blocks(end) for end, _ in ends), strict=True)
     for block, (first, *others) in zip(_blocks(values), columns, strict=True):
-        total = torch.lerp(block, first, alphas[0])
-        for other, alpha in zip(others, alphas[1:], strict=True):
-            total.add_(other - block, alpha=alpha)
+        total = torch.lerp(block, first, first_alpha)
+        if others:
+            total += other_alphas @ (torch.stack(others) - block)
         block.copy_(total)
     if not parameter.is_contiguous():
         parameter.copy_(values)
@@ -206,7 +211,7 @@ def _blocks(tensor: Tensor) -> tuple[Tensor, ...]:
 
 
 def _copy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
+    return {name: tensor.detach().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
 
 
 @torch.no_grad()
@@ -216,7 +221,7 @@ def _put_back(live: Mapping[str, Tensor], before: dict[str, Tensor]) -> dict[str
     for name in list(before):
         old, now = before.pop(name), live[name]
         if not torch.equal(now, old):
-            changed[name] = now.detach().clone()
+            changed[name] = now.detach().clone(memory_format=torch.contiguous_format)
             now.copy_(old)
     return changed
 
