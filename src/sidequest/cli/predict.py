@@ -20,6 +20,9 @@ NEEDS_ARGUMENTS = True
 def command(
     paths: Annotated[list[Path], typer.Argument(metavar="MODEL... FILE", help="Model directories, then the file.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to; default: standard output, as csv.")] = None,
+    factory: Annotated[
+        str | None, typer.Option("--factory", help="For a custom model: the function that builds it, file.py:function.")
+    ] = None,
 ) -> None:
     from sidequest.cli.common import write_out
     from sidequest.errors import SettingsError
@@ -27,7 +30,7 @@ def command(
 
     if len(paths) < 2:
         raise SettingsError("predict takes at least one model directory and a file, in this order")
-    rows = predict_file(paths[:-1], paths[-1])
+    rows = predict_file(paths[:-1], paths[-1], factory=factory)
     write_out(out, as_jsonl(rows) if out is not None and out.suffix == ".jsonl" else as_csv(rows))
     if out is not None:
         typer.echo(f"{len(rows)} rows written to {out}")

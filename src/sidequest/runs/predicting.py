@@ -16,14 +16,17 @@ from sidequest.runs.training import READING
 from sidequest.tasks.loading import read_rows
 
 
-def predict_file(models: Sequence[Path], file: Path) -> list[dict[str, Any]]:
-    """One plain dict per row, in the file's order. Several models average their probabilities or values."""
+def predict_file(models: Sequence[Path], file: Path, *, factory: str | None = None) -> list[dict[str, Any]]:
+    """One plain dict per row, in the file's order. Several models average their probabilities or values.
+
+    factory: for custom models, the user's function that builds them; code is run only if it is named here.
+    """
     from sidequest.models.predictor import Predictor
 
     for directory in models:
         if not directory.is_dir():
             raise SettingsError(f"{directory}: not a model directory; `sidequest train` writes one")
-    predictor = Predictor.ensemble([load(directory) for directory in models])
+    predictor = Predictor.ensemble([load(directory, factory=factory) for directory in models])
     reading = models[0] / READING
     # A model exported from Python has no file to imitate: the columns then have their canonical names.
     inputs = read_json(reading) if reading.exists() else {}
