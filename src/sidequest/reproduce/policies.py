@@ -57,8 +57,8 @@ SMALL_ROWS = {
     "stsb": 760,
 }
 SMALL_REPORT_ROWS = 1000
-SMALL_MODEL = ModelSettings(kind="bilstm", hidden=128, layers=1, max_length=64)
-SMALL_TRAIN = TrainSettings(epochs=5, batch_size=32, patience=None, max_batches=1500)
+SMALL_MODEL = ModelSettings(kind="bilstm", hidden=64, layers=1, max_length=64)
+SMALL_TRAIN = TrainSettings(epochs=5, batch_size=16, patience=None, max_batches=1500)  # five looks at *select*
 FULL_MODEL = ModelSettings(kind="hf", encoder="bert-base-uncased", max_length=256)
 FULL_TRAIN = TrainSettings(epochs=10, batch_size=16, learning_rate=2e-5, patience=None, max_batches=200_000)
 SEEDS = 3
