@@ -8,7 +8,8 @@ import plotly.graph_objects as go
 import pytest
 
 from sidequest.report.policies import candidate_scores, policy_against_sizes, policy_over_time, scores_over_time
-from sidequest.report.svg import nice_ticks, to_svg
+from sidequest.report.style import save
+from sidequest.report.svg import can_draw, nice_ticks, to_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 CURVES = {
@@ -70,8 +71,34 @@ def test_bars_are_as_high_as_their_shares():
 
 
 def test_traces_that_cannot_be_drawn_are_refused():
-    with pytest.raises(ValueError, match="found 'heatmap'"):
-        to_svg(go.Figure(go.Heatmap(z=[[1]])))
+    heatmap = go.Figure(go.Heatmap(z=[[1]]))
+    with pytest.raises(ValueError, match="found \\['heatmap'\\]"):
+        to_svg(heatmap)
+    for figure in (
+        heatmap,
+        go.Figure(),
+        go.Figure(go.Scatter(x=[1, 2], y=[1, 2], line={"shape": "hv"})),
+        go.Figure(go.Scatter(x=[1, 2], y=[1, 2], error_y={"array": [1, 1]})),
+        go.Figure(go.Bar(x=["a"], y=[1]), layout={"barmode": "stack"}),
+    ):
+        assert not can_draw(figure)
+
+
+def test_lines_across_the_figure_are_where_they_say():
+    figure = go.Figure(go.Scatter(x=[0, 10], y=[0, 1]))
+    figure.add_vline(x=5)
+    figure.add_hline(y=2)  # above the data
+    assert can_draw(figure)
+    dashed = [line.attrib for line in drawn(figure).findall(f"{SVG}line") if "stroke-dasharray" in line.attrib]
+    upright, level = dashed
+    assert upright["x1"] == upright["x2"] == f"{(60 + 780) / 2:.1f}"
+    assert level["y1"] == level["y2"] == "40.0"
+
+
+def test_saving_writes_a_page_and_a_picture(tmp_path):
+    written = save(policy_over_time(EVIDENCE), tmp_path / "figures" / "policy")
+    assert {path.suffix for path in written} >= {".html", ".svg"}
+    ElementTree.parse(tmp_path / "figures" / "policy.svg")
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (0.31, 0.69), (-3, 47), (0, 2000), (5, 5)])

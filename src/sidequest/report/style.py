@@ -30,7 +30,10 @@ def new_figure(title: str, x: str = "", y: str = "") -> go.Figure:
 
 def save(figure: go.Figure, stem: Path, *, width: int = 800, height: int = 450) -> list[Path]:
     """Write `stem.html` (interactive, without network; plotly.js lies beside it) and, where `kaleido` is installed (extra
-    `figures`), `stem.svg` and `stem.png`. Returns what was written."""
+    `figures`), `stem.svg` and `stem.png`; without it, `stem.svg` of the kinds of figure that `svg` can draw. Returns what was
+    written."""
+    from sidequest.report.svg import can_draw, to_svg
+
     stem.parent.mkdir(parents=True, exist_ok=True)
     page = stem.with_suffix(".html")
     figure.write_html(page, include_plotlyjs="directory")
@@ -40,4 +43,7 @@ def save(figure: go.Figure, stem: Path, *, width: int = 800, height: int = 450) 
             path = stem.with_suffix(suffix)
             figure.write_image(path, width=width, height=height, scale=2 if suffix == ".png" else 1)
             written.append(path)
+    elif can_draw(figure):
+        written.append(stem.with_suffix(".svg"))
+        written[-1].write_text(to_svg(figure, width=width, height=height), encoding="utf-8")
     return written

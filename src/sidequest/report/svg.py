@@ -31,16 +31,37 @@ class _Plot:
     y: Callable[[float], float]
 
 
+def can_draw(figure: go.Figure) -> bool:
+    """Whether `to_svg` knows all that the figure has: scatter and grouped bar traces on one pair of axes, and straight lines."""
+    layout = figure.layout
+    plain = not layout.annotations and layout.barmode in (None, "group")
+    shapes = all(shape.type == "line" and (shape.x0 == shape.x1 or shape.y0 == shape.y1) for shape in layout.shapes)
+    return bool(figure.data) and plain and shapes and all(_is_known(trace) for trace in figure.data)
+
+
+def _is_known(trace: Any) -> bool:
+    if trace.type not in ("scatter", "bar") or trace.xaxis not in (None, "x") or trace.yaxis not in (None, "y"):
+        return False
+    if trace.error_x.array is not None or trace.error_y.array is not None:
+        return False
+    if trace.type == "bar":
+        return trace.orientation != "h"
+    return trace.line.shape in (None, "linear") and trace.fill in (None, "toself") and "text" not in (trace.mode or "")
+
+
 def to_svg(figure: go.Figure, *, width: int = 800, height: int = 450) -> str:
     """The figure as the text of an SVG file."""
     traces = list(figure.data)
-    for trace in traces:
-        if trace.type not in ("scatter", "bar"):
-            raise ValueError(f"to_svg draws scatter and bar traces, found {trace.type!r}")
+    if not can_draw(figure):
+        found = sorted({trace.type for trace in traces})
+        raise ValueError(
+            f"to_svg draws plain scatter and bar traces on one pair of axes; found {found} or a finer point"
+        )
     categories = _categories(traces)
     logarithmic = figure.layout.xaxis.type == "log"
     xs = [x for trace in traces for x in trace.x] if not categories else []
-    ys = [float(y) for trace in traces for y in trace.y]
+    levels = [float(shape.y0) for shape in figure.layout.shapes if shape.y0 == shape.y1]
+    ys = [*(float(y) for trace in traces for y in trace.y), *levels]
     lowest = min([*ys, 0.0]) if any(trace.type == "bar" for trace in traces) else min(ys)
     y_ticks = nice_ticks(lowest, max(ys))
     y = _scale(min(y_ticks[0], lowest), max(y_ticks[-1], *ys), height - BOTTOM, TOP)
@@ -57,7 +78,12 @@ def to_svg(figure: go.Figure, *, width: int = 800, height: int = 450) -> str:
         x_ticks = [(plot.x(value), f"{value:g}") for value in values]
     parts = _frame(figure, plot, x_ticks, [(y(value), f"{value:g}") for value in y_ticks])
     for shape in figure.layout.shapes:
-        parts.append(_line(LEFT, y(shape.y0), width - RIGHT, y(shape.y0), INK, ' stroke-dasharray="3 4"'))
+        ends: tuple[float, float, float, float]
+        if shape.y0 == shape.y1:
+            ends = LEFT, y(float(shape.y0)), width - RIGHT, y(float(shape.y0))
+        else:
+            ends = plot.x(shape.x0), TOP, plot.x(shape.x0), height - BOTTOM
+        parts.append(_line(*ends, INK, ' stroke-dasharray="3 4"'))
     named = [trace for trace in traces if trace.name is not None]
     for trace in traces:
         colour = _colour(trace, named)
@@ -108,8 +134,9 @@ def _curve(trace: Any, plot: _Plot, colour: str) -> str:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     if trace.fill == "toself":
         return f'<polygon points="{path}" fill="{escape(trace.fillcolor)}" stroke="none"/>'
-    line = f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
-    if trace.mode and "markers" in trace.mode:
+    mode = trace.mode or "lines"
+    line = f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>' if "lines" in mode else ""
+    if "markers" in mode:
         line += "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>' for x, y in points)
     return line
 
