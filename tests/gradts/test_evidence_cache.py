@@ -1,5 +1,9 @@
 """Head importances by content: found again when nothing that decides them changed, and only then."""
 
+import threading
+import time
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from tiny_suites import task, tiny_setup
@@ -71,12 +75,13 @@ def test_a_computation_that_fails_leaves_nothing(tmp_path):
     cache = EvidenceCache(str, tmp_path)
     with pytest.raises(KeyboardInterrupt):
         cache.of("t", WARMUP, breaks)
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".lock"] == []
     cache.of("t", WARMUP, rows_of(np.ones((1, 1, 1), np.float32)))
 
 
-def test_two_processes_may_finish_the_same_entry(tmp_path):
-    """The slower one finds the faster one's entry in its place, and takes it."""
+def test_the_slower_of_two_processes_takes_what_the_faster_left(tmp_path, monkeypatch):
+    """As on a system without locks: both compute, and one entry is left."""
+    monkeypatch.setattr("sidequest.search.evidence_cache._one_at_a_time", lambda place: nullcontext())
     values = np.ones((2, 1, 1), np.float32)
     faster = EvidenceCache(str, tmp_path)
 
@@ -87,6 +92,29 @@ def test_two_processes_may_finish_the_same_entry(tmp_path):
     record = EvidenceCache(str, tmp_path).of("t", WARMUP, slow)
     np.testing.assert_array_equal(record.total(), [[2.0]])
     assert len(list(tmp_path.rglob("record.json"))) == 1
+
+
+def test_one_process_computes_while_the_others_wait(tmp_path):
+    """Both need the entry at once: a computation takes a while, and only one happens."""
+    values, computed, summaries = np.ones((2, 1, 1), np.float32), [], []
+
+    def slow(meter):
+        computed.append(1)
+        time.sleep(0.2)
+        yield from rows_of(values)(meter)
+
+    def ask():
+        cache = EvidenceCache(str, tmp_path)
+        cache.of("t", WARMUP, slow)
+        summaries.append(cache.summary())
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]  # flock is per open file, so threads stand for processes
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(computed) == 1
+    assert sorted(len(summary["reused"]) for summary in summaries) == [0, 1, 1]
 
 
 def test_a_learner_finds_what_another_computed_and_is_charged_the_same(tmp_path, encoder):

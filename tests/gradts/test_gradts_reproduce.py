@@ -32,8 +32,8 @@ def test_plans_name_what_exists(plan):
 @pytest.mark.integration
 def test_the_small_suite_is_read_alike_in_every_role(shared_data):
     tasks = load_tasks(small_plan(None), shared_data)
-    assert {len(each.train) for each in tasks.values()} == {225}
-    assert {len(each.splits["select"]) for each in tasks.values()} == {75}
+    assert {len(each.train) for each in tasks.values()} == {180}
+    assert {len(each.splits["select"]) for each in tasks.values()} == {60}
 
 
 @pytest.mark.integration

@@ -5,7 +5,8 @@ with regression (STS-B) and tagging (POS, NER, chunking). The sets run one after
 show what is reused when candidates are added.
 
 Full size is the paper's model and training (bert-base-cased, 7 epochs, 5e-5) with every task as the primary, over three seeds;
-Dyadic-MELD is left out, since its text is MELD's. `--small` takes three layers of MiniLM, 300 rows per task and two primaries.
+Dyadic-MELD is left out, since its text is MELD's. `--small` takes three layers of MiniLM, 240 labelled rows per task and two
+primaries.
 """
 
 from __future__ import annotations

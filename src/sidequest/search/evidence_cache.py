@@ -2,7 +2,8 @@
 
 One directory per entry, named by the key: `ids.npy` and `values.npy` (float32 [rows, layers, heads], 4 bytes per row and head),
 `total.npy` (float64 [layers, heads]) and `record.json`. It is written under another name and renamed when it is whole, so any
-number of processes may share the cache; at worst they compute the same entry twice.
+number of processes may share the cache. While one computes an entry, others that need it wait, where the system has file locks;
+elsewhere they compute it too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,10 @@ class EvidenceCache:
         place = self._directory / key[:2] / key
         found = place.is_dir()
         if not found:
-            self._write(place, task, compute)
+            with _one_at_a_time(place):
+                found = place.is_dir()  # another process may have been at it
+                if not found:
+                    self._write(place, task, compute)
         asked = self.reused if found else self.computed
         if task not in self.reused + self.computed:  # a second look at the same entry is no reuse
             asked.append(task)
@@ -89,6 +93,21 @@ class EvidenceCache:
             except OSError:
                 if not place.is_dir():  # not a process that was faster
                     raise
+
+
+@contextmanager
+def _one_at_a_time(place: Path) -> Iterator[None]:
+    """Hold the entry's lock. It ends with the process that holds it, however that ends."""
+    try:
+        import fcntl
+    except ImportError:  # not a Unix system
+        yield
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.with_suffix(".lock").open("w") as lock:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _store_values(path: Path, rows: Iterator[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
