@@ -169,7 +169,7 @@ def merged(model: nn.Module, deltas: Sequence[TorchDelta], alphas: np.ndarray) -
 def gradient_along(model: nn.Module, start: Mapping[str, Tensor], deltas: Sequence[TorchDelta]) -> np.ndarray:
     """⟨∇L, δᵢ⟩ for each delta, δᵢ = endᵢ − start: float64 [len(deltas)]. Blocks are summed in double precision."""
     parameters = trained(model)
-    total = torch.zeros(len(deltas), dtype=torch.float64)
+    total = np.zeros(len(deltas))
     for name, begin in start.items():
         gradient = parameters[name].grad
         moved = [index for index, delta in enumerate(deltas) if name in delta.end]
@@ -177,8 +177,9 @@ def gradient_along(model: nn.Module, start: Mapping[str, Tensor], deltas: Sequen
             continue
         ends = zip(*(_blocks(deltas[index].end[name]) for index in moved), strict=True)
         for g, s, e in zip(_blocks(gradient), _blocks(begin), ends, strict=True):
-            total[moved] += torch.mv(torch.stack(e) - s, g).double().cpu()
-    return total.numpy()
+            for index, end in zip(moved, e, strict=True):
+                total[index] += torch.dot(g, end - s).item()
+    return total
 
 
 @contextmanager
@@ -195,12 +196,12 @@ def backward_in_eval(model: nn.Module) -> Iterator[None]:
 def _interpolate(parameter: Tensor, ends: Sequence[tuple[Tensor, float]]) -> None:
     """θ ← θ + Σᵢ αᵢ(endᵢ − θ), exactly end₁ for one task with α₁ = 1."""
     values = parameter.contiguous()  # the parameter itself, unless its memory has another order
-    first_alpha, other_alphas = ends[0][1], values.new_tensor([alpha for _, alpha in ends[1:]])
+    (_, first_alpha), *rest = ends
     columns = zip(*(_blocks(end) for end, _ in ends), strict=True)
     for block, (first, *others) in zip(_blocks(values), columns, strict=True):
         total = torch.lerp(block, first, first_alpha)
-        if others:
-            total += other_alphas @ (torch.stack(others) - block)
+        for other, (_, alpha) in zip(others, rest, strict=True):
+            total.add_(other - block, alpha=alpha)
         block.copy_(total)
     if not parameter.is_contiguous():
         parameter.copy_(values)
