@@ -78,12 +78,10 @@ def to_svg(figure: go.Figure, *, width: int = 800, height: int = 450) -> str:
         x_ticks = [(plot.x(value), f"{value:g}") for value in values]
     parts = _frame(figure, plot, x_ticks, [(y(value), f"{value:g}") for value in y_ticks])
     for shape in figure.layout.shapes:
-        ends: tuple[float, float, float, float]
-        if shape.y0 == shape.y1:
-            ends = LEFT, y(float(shape.y0)), width - RIGHT, y(float(shape.y0))
-        else:
-            ends = plot.x(shape.x0), TOP, plot.x(shape.x0), height - BOTTOM
-        parts.append(_line(*ends, INK, ' stroke-dasharray="3 4"'))
+        across = shape.y0 == shape.y1
+        x1, x2 = (LEFT, width - RIGHT) if across else (plot.x(shape.x0), plot.x(shape.x0))
+        y1, y2 = (y(float(shape.y0)), y(float(shape.y0))) if across else (TOP, height - BOTTOM)
+        parts.append(_line(x1, y1, x2, y2, INK, ' stroke-dasharray="3 4"'))
     named = [trace for trace in traces if trace.name is not None]
     for trace in traces:
         colour = _colour(trace, named)
