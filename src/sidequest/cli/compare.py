@@ -74,5 +74,9 @@ def command(
     if as_json:
         typer.echo(json.dumps(comparison.to_json(), indent=2))
     else:
+        from sidequest.report.comparison import scores_with_intervals
+        from sidequest.report.style import save
+
         print_comparison(comparison)
-        typer.echo(f"written to {out / 'comparison.json'}")
+        save(scores_with_intervals(comparison.to_json()), out / "comparison")
+        typer.echo(f"written to {out / 'comparison.json'}; the figure: {out / 'comparison.html'}")

@@ -19,6 +19,7 @@ def scores_with_intervals(comparison: Mapping[str, Any]) -> go.Figure:
     seeds = len(comparison["seeds"])
     title = f"{comparison['primary']}: {comparison['metric']} on report, {seeds} seeds"
     figure = new_figure(title, x=comparison["metric"])
+    figure.update_layout(height=140 + 32 * len(rows))
     baseline = next(row for row in rows if row["verdict"] == "baseline")
     figure.add_vline(x=baseline["mean"], line={"color": COLOURS["baseline"], "dash": "dot", "width": 1})
     for row in rows:
