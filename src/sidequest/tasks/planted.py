@@ -52,8 +52,9 @@ OPTIONAL = ("mixed",)
 DISTRACTORS = tuple(name for name in FEATURES if name not in ASKED[PRIMARY])
 MENTIONED_BESIDES = 2  # features that a sentence mentions beside those that its task asks about
 DEFAULTS: dict[str, dict[str, object]] = {
-    "model": {"kind": "pooled"},
-    "train": {"epochs": 20, "patience": None, "max_batches": 2000},
+    # A narrow trunk: tasks must share it, so that what they share matters.
+    "model": {"kind": "pooled", "hidden": 16},
+    "train": {"epochs": 75, "batch_size": 32, "learning_rate": 0.01, "patience": None, "max_batches": 2000},
 }
 
 
@@ -82,10 +83,10 @@ class _Sentences:
 def planted_suite(
     seed: int = 0,
     *,
-    primary_rows: int = 150,
-    rows: int = 1500,
-    select_rows: int = 300,
-    report_rows: int = 1500,
+    primary_rows: int = 100,
+    rows: int = 1000,
+    select_rows: int = 200,
+    report_rows: int = 1000,
     mixed: bool = False,
     objectives: Mapping[str, Objective | str] | None = None,
 ) -> Suite:
@@ -108,7 +109,7 @@ def planted_suite(
     return Suite.of(primary, tasks.values(), name="planted", seed=seed, defaults=DEFAULTS)
 
 
-def planted_truth(seed: int = 0, *, rows: int = 1500, mixed: bool = False) -> PlantedTruth:
+def planted_truth(seed: int = 0, *, rows: int = 1000, mixed: bool = False) -> PlantedTruth:
     """The truth about `planted_suite` with the same arguments."""
     names = [name for name in ASKED if name != PRIMARY and (mixed or name not in OPTIONAL)]
     relatedness = {name: len(set(ASKED[name]) & set(ASKED[PRIMARY])) / 3 for name in names} | {"shuffled": 0.0}
