@@ -87,6 +87,14 @@ def test_the_whole_way_with_a_users_own_files(run, reviews, tmp_path):
     assert len(found) == 40
     right = np.mean([row["label"] == label for row, label in zip(found, truth, strict=True)])
     assert right == pytest.approx(scores["report"]["accuracy"])
+    # The recipe alone, elsewhere, with the same data: the same model to the last byte.
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "recipe.json").write_bytes((out / "recipe.json").read_bytes())
+    code, text, errors = run("train", elsewhere / "recipe.json", "--suite", suite, "-o", elsewhere / "run")
+    assert code == 0, errors
+    weights = [place / "model" / "model.safetensors" for place in (out, elsewhere / "run")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
     for form in ("interleave", "jsonl", "parquet", "machamp", "axolotl"):
         code, text, errors = run("export", out, "--to", form, "-o", tmp_path / form)
         assert code == 0, errors
