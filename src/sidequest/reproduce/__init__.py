@@ -29,6 +29,7 @@ class Options:
 
 # name -> what it shows
 EXPERIMENTS: dict[str, str] = {
+    "autosem": "tasks by a bandit, mixing ratios by a Gaussian process (Guo et al. 2019, Tables 1 to 3)",
     "bandit": "task-selection policies on the MTL bandit (Glover & Hokamp 2019, Figure 1)",
     "policies": "task-selection policies on GLUE with one shared model (Glover & Hokamp 2019, Tables 1 and 3)",
     "multimnist": "learned task weights on two overlaid digits (Kourdis et al. 2020, Table 1 and Figure 3)",
