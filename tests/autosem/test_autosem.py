@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -256,6 +257,24 @@ def test_the_average_goal_rewards_the_mean_over_tasks():
     state = bandit.play(state, learner, np.random.default_rng(0), settings)
     seen = [found for name, _, found in learner.calls if name == "evaluate"]
     assert state.scores == pytest.approx([np.mean(seen[:3]), np.mean(seen[3:])])
+
+
+def test_a_diverged_training_counts_as_the_lowest_score():
+    class Diverging(LocalTrials):
+        def run(self, plans):
+            results = super().run(plans)
+            return [
+                replace(found, score=-np.inf) if len(p.phases[0].shares) > 2 else found
+                for p, found in zip(plans, results, strict=True)
+            ]
+
+    simulation = helpful(2, 2)
+    trials = Diverging(SimulatedLearner(simulation), TrainSettings(epochs=2, patience=None))
+    recipe = run("autosem-no-stage1", {"trials": 9}, simulation=simulation, trials=trials)
+    assert len(recipe.auxiliaries) < 2
+    tried = recipe.evidence["stage2"]["trials"]
+    assert any(trial["score"] == -np.inf for trial in tried)
+    assert all(np.isfinite(trial["expected"]) for trial in tried)
 
 
 def test_a_phase_leaves_out_tasks_with_ratio_0():

@@ -78,8 +78,13 @@ def make_search(n_auxiliaries: int, settings: MixingSettings, seed: int) -> Mixt
 
 
 def history_of(trials: Sequence[Trial], runs: int) -> History:
-    """Mixtures with all their runs, in the order in which they were asked for."""
-    return tuple(Observation(trial.mixture, trial.score) for trial in trials if len(trial.scores) == runs)
+    """Mixtures with all their runs, in the order in which they were asked for.
+
+    A training that diverged may score minus infinity, of which a process can make nothing: it counts as the lowest score.
+    """
+    complete = [trial for trial in trials if len(trial.scores) == runs]
+    lowest = min((trial.score for trial in complete if np.isfinite(trial.score)), default=0.0)
+    return tuple(Observation(t.mixture, t.score if np.isfinite(t.score) else lowest) for t in complete)
 
 
 def plans(

@@ -74,6 +74,7 @@ def process_of(stage2: Mapping[str, Any]) -> tuple[GP, MixtureSpace]:
     space = MixtureSpace(len(stage2["tasks"]), settings["max_primary"], settings["max_auxiliary"])
     mixtures = np.array([trial["mixture"] for trial in stage2["trials"]])
     scores = np.array([trial["score"] for trial in stage2["trials"]])
+    scores[~np.isfinite(scores)] = scores[np.isfinite(scores)].min()  # diverged: as the search counted it
     hyper = Hyper(found["signal"], found["noise"], tuple(found["lengths"]))
     return GP.condition(space.coordinates_of(mixtures), scores, hyper, found["nu"]), space
 
