@@ -21,9 +21,9 @@ WORDS = [f"w{i}" for i in range(40)]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
-def tiny_encoder(directory: Path) -> Path:
-    """Wide random weights: heads differ, and so do rows."""
-    vocabulary = {word: index for index, word in enumerate([*SPECIAL, *WORDS])}
+def save_word_tokenizer(directory: Path, words: list[str]) -> int:
+    """A tokeniser of whole words, into a directory; the size of its vocabulary, the words coming last in it."""
+    vocabulary = {word: index for index, word in enumerate([*SPECIAL, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -31,6 +31,12 @@ def tiny_encoder(directory: Path) -> Path:
     )
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(directory)
+    return len(vocabulary)
+
+
+def tiny_encoder(directory: Path) -> Path:
+    """Wide random weights: heads differ, and so do rows."""
+    save_word_tokenizer(directory, WORDS)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)
         model = transformers.BertModel(transformers.BertConfig(**TEXT))
