@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from tiny import tiny_learner, tiny_suite
 
 from sidequest.errors import ReportSplitRefused, RunMismatch, SettingsError
 from sidequest.learning.fit import single_run_work
@@ -15,6 +14,7 @@ from sidequest.runs.driver import run_method
 from sidequest.runs.setup import Setup
 from sidequest.search.trials import LocalTrials, TrialCache, plan_key
 from sidequest.settings import ModelSettings, TrainSettings
+from tiny import tiny_learner, tiny_suite
 
 TRAIN = TrainSettings(batch_size=16, epochs=1, patience=None)
 
