@@ -94,7 +94,7 @@ class Part:
 FEW_SHOT_LIMIT = 267  # a quarter of it is *select*: 200 sentences to train on
 SMALL_GLUE = Size(
     ModelSettings(kind="bilstm", hidden=64, layers=1, max_length=48),
-    TrainSettings(epochs=4, batch_size=32, max_batches=180),
+    TrainSettings(epochs=4, batch_size=32, max_batches=180, learning_rate=4e-3),
     {"rounds": 60, "batches": 5},
     {"trials": 8, "initial": 4},
     limit=800,
