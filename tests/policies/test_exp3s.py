@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal, getcontext
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 
 import numpy as np
 import pytest
 
 from sidequest.numerics.exp3s import sampling_policy, update, weights_policy
 
-getcontext().prec = 60
+
+@pytest.fixture(autouse=True)
+def wide_decimals():
+    """60 digits, and exponents large enough for the weights of huge rewards."""
+    with localcontext(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN):
+        yield
 
 
 class SlowExp3S:
@@ -42,15 +47,23 @@ class SlowExp3S:
         self.weights = new
 
 
+REWARDS = {
+    "random": lambda rng: rng.uniform(-1, 1),
+    "equal": lambda rng: 0.7,
+    "huge": lambda rng: rng.choice([-1e5, 1e5]),
+}
+
+
+@pytest.mark.parametrize("rewards", REWARDS)
 @pytest.mark.parametrize("importance", ["sampled", "printed"])
 @pytest.mark.parametrize(("arms", "eta", "epsilon"), [(2, 0.3, 0.0), (5, 0.05, 0.05), (8, 1e-3, 0.05), (1, 0.1, 0.05)])
-def test_agrees_with_the_equation_on_random_rewards(importance, arms, eta, epsilon):
+def test_agrees_with_the_equation(rewards, importance, arms, eta, epsilon):
     rng = np.random.default_rng([arms, importance == "printed"])
     slow, weights = SlowExp3S(arms, eta, epsilon, importance), np.zeros(arms)
     for step in range(1, 201):
         policy = sampling_policy(weights, epsilon)
         np.testing.assert_allclose(policy, [float(share) for share in slow.pi()], rtol=1e-10)
-        arm, reward = int(rng.choice(arms, p=policy)), float(rng.uniform(-1, 1))
+        arm, reward = int(rng.choice(arms, p=policy)), float(REWARDS[rewards](rng))
         weights = update(weights, arm, reward, step, eta=eta, epsilon=epsilon, importance=importance)
         slow.update(arm, reward, step)
 
