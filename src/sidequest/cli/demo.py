@@ -30,7 +30,7 @@ def command(
         "and the primary's own question with shuffled labels.\n"
         "Which of them should the model train with? Methods choose without seeing the report split.\n"
     )
-    compare(suite="digits", methods="uniform,heu-size,heu-type", seeds=seeds, out=out, workers=workers)
+    compare(suite="digits", methods="heu-size,heu-type", seeds=seeds, out=out, workers=workers)
     typer.echo(
         "\nWith your own data:\n  sidequest init mine_train.csv other.csv -o suite.yaml\n  sidequest check suite.yaml"
     )
