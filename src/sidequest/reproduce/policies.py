@@ -20,7 +20,7 @@ from sidequest.methods.exp3s import Exp3S, Exp3SSettings
 from sidequest.methods.task_policy import policy_phase
 from sidequest.numerics.statistics import paired_comparison
 from sidequest.recipe import Phase, Recipe
-from sidequest.report.policies import policy_against_sizes, policy_over_time, scores_over_time
+from sidequest.report.policies import candidate_scores, policy_against_sizes, policy_over_time, scores_over_time
 from sidequest.report.style import save
 from sidequest.report.tables import markdown_table
 from sidequest.reproduce import Options
@@ -128,6 +128,7 @@ def main(options: Options) -> dict[str, Any]:
         options.out / "scores",
     )
     save(policy_against_sizes(results["policy"], results["rows"]), options.out / "policy")
+    save(candidate_scores(recipes["counterfactual"]["evidence"]), options.out / "candidates")
     save(policy_over_time(recipes["exp3s"][0]["evidence"]), options.out / "exp3s")
     write_json(options.out / "results.json", results)
     return results
