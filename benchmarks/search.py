@@ -8,8 +8,9 @@ where it is installed. It is not a dependency; to see it here without touching t
     pip install --no-deps --target /tmp/skopt scikit-optimize==0.10.2 pyaml
     PYTHONPATH=/tmp/skopt python benchmarks/search.py
 
-Every row of the table is the median over surfaces; `chosen by process` gives random and grid search sidequest's final
-choice (the highest posterior mean among those tried) instead of the highest score, to tell the search from the choice.
+Every row of the table is the median over surfaces. `chosen by process` gives random and grid search sidequest's final
+choice (the highest posterior mean among those tried) instead of the highest score, and `highest score` takes it from
+sidequest, to tell the search from the choice. `4 at a time` asks for four mixtures before it sees a score.
 """
 
 from __future__ import annotations
@@ -34,25 +35,30 @@ SKOPT_HINT = (
     "  PYTHONPATH=/tmp/skopt python benchmarks/search.py"
 )
 
-Found = tuple[
-    list[float], float, int
-]  # (regret of the recommendation after each trial, seconds per suggestion, repeats)
+# (regret of the recommendation after each trial, seconds per suggestion, how many trials were repeats)
+Found = tuple[list[float], float, int]
+Contender = Callable[[Surface, int], Found]
 
 
-def run_search(search: MixtureSearch, target: Surface, by_process: bool = False) -> Found:
-    """One search; a suggestion of the initial design is not counted in the time, as it costs nothing anywhere."""
-    judge = HedgeSearch(search.space, TRIALS, search.seed) if by_process else search
+def run_search(
+    search: MixtureSearch, target: Surface, judge: type[MixtureSearch] | None = None, at_once: int = 1
+) -> Found:
+    """One search; a suggestion of the initial design is not counted in the time, as it costs nothing anywhere.
+
+    judge: whose final choice among the trials is taken; None: the search's own.
+    """
+    chooser = search if judge is None else judge(search.space, TRIALS, search.seed)
     history: History = ()
     seconds = []
     while len(history) < search.budget:
         start = time.perf_counter()
-        suggestion = search.suggest(history)[0]
-        if suggestion.source not in ("design", "grid", "random"):
-            seconds.append(time.perf_counter() - start)
-        history += (Observation(suggestion.mixture, target.trial(suggestion.mixture)),)
+        suggestions = search.suggest(history, at_once)
+        if suggestions[0].source not in ("design", "grid", "random"):
+            seconds.append((time.perf_counter() - start) / len(suggestions))
+        history += tuple(Observation(each.mixture, target.trial(each.mixture)) for each in suggestions)
     assert len({observation.mixture for observation in history}) == len(history)  # none is paid for twice
     # Only now, because a recommendation needs the same fit as the next suggestion, and would make that look free.
-    regrets = [target.regret(history[judge.best(history[:count])].mixture) for count in range(1, len(history) + 1)]
+    regrets = [target.regret(history[chooser.best(history[:count])].mixture) for count in range(1, len(history) + 1)]
     return regrets, float(np.mean(seconds)) if seconds else 0.0, 0
 
 
@@ -83,16 +89,21 @@ def run_skopt(target: Surface, seed: int) -> Found:
     return regrets, float(np.mean(seconds)), TRIALS - len({mixture for mixture, _ in tried})
 
 
-def contenders() -> dict[str, Callable[[Surface, int], Found]]:
-    out: dict[str, Callable[[Surface, int], Found]] = {
-        "sidequest": lambda target, seed: run_search(HedgeSearch(target.space, TRIALS, seed), target),
-        "random": lambda target, seed: run_search(RandomSearch(target.space, TRIALS, seed), target),
-        "random, chosen by process": lambda t, seed: run_search(
-            RandomSearch(t.space, TRIALS, seed), t, by_process=True
-        ),
-        "grid": lambda target, seed: run_search(GridSearch(target.space, TRIALS, seed), target),
-        "grid, chosen by process": lambda t, seed: run_search(GridSearch(t.space, TRIALS, seed), t, by_process=True),
+def contenders() -> dict[str, Contender]:
+    variants: dict[str, tuple[type[MixtureSearch], type[MixtureSearch] | None, int]] = {
+        "sidequest": (HedgeSearch, None, 1),
+        "sidequest, highest score": (HedgeSearch, GridSearch, 1),
+        "sidequest, 4 at a time": (HedgeSearch, None, 4),
+        "random": (RandomSearch, None, 1),
+        "random, chosen by process": (RandomSearch, HedgeSearch, 1),
+        "grid": (GridSearch, None, 1),
+        "grid, chosen by process": (GridSearch, HedgeSearch, 1),
     }
+
+    def contender(cls: type[MixtureSearch], judge: type[MixtureSearch] | None, at_once: int) -> Contender:
+        return lambda target, seed: run_search(cls(target.space, TRIALS, seed), target, judge, at_once)
+
+    out = {name: contender(*variant) for name, variant in variants.items()}
     try:
         import skopt  # noqa: F401
     except ImportError:
