@@ -39,7 +39,7 @@ TRAIN = TrainSettings(
     patience=None,
 )
 # Rows of each split; no entry takes all.
-SMALL_ROWS = {"train": 4000, "select": 2000}
+SMALL_ROWS = {"train": 8000, "select": 2000}
 SMALL_EPOCHS, SMALL_SEEDS, SMALL_PATIENCE = 12, 5, 4
 EPOCHS, SEEDS = 100, 20
 
