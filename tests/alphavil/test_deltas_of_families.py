@@ -1,5 +1,7 @@
 """Deltas on every kind of text model that sidequest has: adapters, frozen states, recurrent layers, native heads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sample_models import make_encoder, make_task
@@ -7,7 +9,7 @@ from sample_models import make_encoder, make_task
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
 from sidequest.tasks.suite import Suite
-from sidequest.tasks.task import Form
+from sidequest.tasks.task import Form, Task
 
 KINDS = {
     "hf": {"kind": "hf"},
@@ -23,9 +25,19 @@ def encoder(tmp_path_factory):
     return make_encoder(tmp_path_factory.mktemp("encoder") / "bert", "bert")
 
 
+def task_with_select(name: str, form: Form) -> Task:
+    task = make_task(name, form)
+    rows = np.arange(len(task.train))
+    return replace(task, splits={"train": task.train.take(rows[:-6]), "select": task.train.take(rows[-6:])})
+
+
 @pytest.fixture(params=list(KINDS))
 def setup(request, encoder) -> Setup:
-    suite = Suite.of(make_task("pairs", Form.PAIR), [make_task("choices", Form.CHOICES), make_task("texts", Form.TEXT)])
+    primary, *candidates = (
+        task_with_select(name, form)
+        for name, form in {"pairs": Form.PAIR, "choices": Form.CHOICES, "texts": Form.TEXT}.items()
+    )
+    suite = Suite.of(primary, candidates)
     model = KINDS[request.param] | {"encoder": str(encoder)}
     return Setup.of(suite, model, {"epochs": 2, "batch_size": 8, "learning_rate": 0.003})
 
