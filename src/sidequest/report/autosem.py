@@ -146,8 +146,9 @@ def mixture_surface(stage2: Mapping[str, Any]) -> go.Figure:
         y=points[:, up],
         mode="markers+text",
         text=[str(number) for number in range(1, len(points) + 1)],
-        textposition="top center",
-        marker={"color": "white", "line": {"color": "black", "width": 1}},
+        textposition="middle center",
+        textfont={"color": "black", "size": 9},
+        marker={"color": "white", "size": 17, "line": {"color": "black", "width": 1}},
         showlegend=False,
     )
     best = points[stage2["best"]]
@@ -155,7 +156,7 @@ def mixture_surface(stage2: Mapping[str, Any]) -> go.Figure:
         x=[best[across]],
         y=[best[up]],
         mode="markers",
-        marker={"symbol": "star", "size": 16, "color": PALETTE[4]},
+        marker={"symbol": "star-open", "size": 30, "color": PALETTE[4], "line": {"width": 3}},
         showlegend=False,
     )
     places, labels = _ratio_ticks(space)

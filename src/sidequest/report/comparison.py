@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -53,3 +54,61 @@ def scores_with_intervals(comparison: Mapping[str, Any]) -> go.Figure:
         automargin=True,
     )
     return figure
+
+
+def cost_against_quality(comparison: Mapping[str, Any]) -> go.Figure:
+    """One point per method: what it cost, selection and training together, and its mean score with the 95 % interval. The stepped
+    line joins the methods that no cheaper one beats."""
+    rows = sorted(comparison["rows"], key=lambda row: (row["x"], -row["mean"]))
+    figure = new_figure("Score against cost", "cost in single-task training runs (x)", comparison["metric"])
+    front = [
+        row for index, row in enumerate(rows) if row["mean"] > max([r["mean"] for r in rows[:index]], default=-1e300)
+    ]
+    dearest = max(row["x"] for row in rows)
+    figure.add_scatter(
+        x=[*(row["x"] for row in front), dearest],
+        y=[*(row["mean"] for row in front), front[-1]["mean"]],
+        mode="lines",
+        line={"color": PALETTE[7], "dash": "dot", "width": 1, "shape": "hv"},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    logarithmic = rows[0]["x"] > 0 and dearest / rows[0]["x"] > 10
+    places = _label_places([(math.log(row["x"]) if logarithmic else row["x"], row["mean"]) for row in rows])
+    for row, place in zip(rows, places, strict=True):
+        colour = COLOURS.get(row["verdict"], PALETTE[7])
+        figure.add_scatter(
+            x=[row["x"]],
+            y=[row["mean"]],
+            error_y={"type": "data", "array": [row["high"] - row["mean"]], "color": colour, "thickness": 1, "width": 3},
+            mode="markers+text",
+            text=[row["method"]],
+            textposition=place,
+            marker={"color": colour, "size": 10},
+            hovertemplate=f"{row['method']}: %{{y:.3f}} for %{{x:.1f}}x ({row['verdict']})<extra></extra>",
+            showlegend=False,
+        )
+    if logarithmic:
+        figure.update_xaxes(type="log", dtick=1)
+    return figure
+
+
+def _label_places(points: Sequence[tuple[float, float]]) -> list[str]:
+    """Where the label of each point goes, in plotly's words: to the side that has room, above or below a close neighbour.
+
+    points: sorted by x. Labels are wide and flat, so that neighbours within a quarter of the width and 5 % of the height collide.
+    """
+    width = (points[-1][0] - points[0][0]) or 1.0
+    heights = [y for _, y in points]
+    height = (max(heights) - min(heights)) or 1.0
+    out = []
+    for index, (x, y) in enumerate(points):
+        near = [
+            other
+            for number, other in enumerate(points)
+            if number != index and abs(other[0] - x) < width / 4 and abs(other[1] - y) < height / 20
+        ]
+        higher = [other for other in near if (other[1], other[0]) > (y, x)]
+        level = "middle" if not near else "bottom" if len(higher) * 2 > len(near) - 1 else "top"
+        out.append(f"{level} {'left' if x > points[0][0] + 0.8 * width else 'right'}")
+    return out

@@ -8,8 +8,10 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 # Okabe and Ito's palette: distinct for colour-blind readers, in print and on a dark page. The primary is always the first.
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8C8C00", "#7F7F7F", "#000000")
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8C8C00", "#7F7F7F", "#A05A2C")
 PRIMARY = PALETTE[0]
+# Of interactive figures: plotly's own toolbar would offer to upload them.
+CONFIG = {"displaylogo": False, "plotlyServerURL": "", "modeBarButtonsToRemove": ["sendChartToCloud"]}
 
 
 def new_figure(title: str, x: str = "", y: str = "") -> go.Figure:
@@ -36,7 +38,7 @@ def save(figure: go.Figure, stem: Path, *, width: int = 800, height: int = 450) 
 
     stem.parent.mkdir(parents=True, exist_ok=True)
     page = stem.with_suffix(".html")
-    figure.write_html(page, include_plotlyjs="directory")
+    figure.write_html(page, include_plotlyjs="directory", config=CONFIG)
     written = [page]
     if importlib.util.find_spec("kaleido") is not None:
         for suffix in (".svg", ".png"):

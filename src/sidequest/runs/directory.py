@@ -27,7 +27,7 @@ def open_run(directory: Path, setup: Setup, method: str, settings: dict[str, Any
         "facts": facts,
         "identity": setup.identity(method, settings, seed),
         "suite_path": str(setup.suite.path.resolve()) if setup.suite.path else setup.suite.name,
-        "versions": {name: _version(name) for name in PACKAGES} | {"python": platform.python_version()},
+        "versions": versions(),
     }
     path = directory / "run.json"
     if path.exists():
@@ -57,6 +57,11 @@ def read_run(directory: Path) -> dict[str, Any]:
     if not path.exists():
         raise SettingsError(f"{directory}: not a run directory (it has no run.json); `sidequest select` makes one")
     return read_json(path)
+
+
+def versions() -> dict[str, str]:
+    """Of the packages that decide what a run gives, and of Python."""
+    return {name: _version(name) for name in PACKAGES} | {"python": platform.python_version()}
 
 
 def _version(package: str) -> str:

@@ -1,0 +1,207 @@
+"""The evidence figures of a recipe: one list of what can be drawn, found by what the evidence holds, not by a method's name.
+
+A method of your own gets its figures by leaving evidence in one of these shapes, or by a function in `SOURCES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import plotly.graph_objects as go
+
+from sidequest.recipe import Recipe
+from sidequest.report import alphavil, autosem, gradts, policies
+from sidequest.report.style import PALETTE, PRIMARY, new_figure
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A figure to be drawn. name: of its file. caption: how to read it, one or two sentences."""
+
+    name: str
+    caption: str
+    draw: Callable[[], go.Figure]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A drawn figure; or, where drawing failed, a note that says why."""
+
+    name: str
+    caption: str
+    figure: go.Figure | None
+    note: str = ""
+
+    @property
+    def title(self) -> str:
+        return "" if self.figure is None else str(self.figure.layout.title.text or "")
+
+
+Source = Callable[[Recipe], Iterable[Sketch]]
+
+
+def evidence_figures(recipe: Recipe) -> list[Drawing]:
+    """Everything that the recipe's evidence shows. Evidence that is incomplete gives a note instead of a figure."""
+    out = []
+    for source in SOURCES:
+        try:
+            sketches = list(source(recipe))
+        except (
+            Exception
+        ) as error:  # evidence is what a method chose to write, perhaps a stranger's: no shape is certain
+            out.append(Drawing(source.__name__.strip("_"), "", None, _because(error)))
+            continue
+        out += [draw(sketch) for sketch in sketches]
+    return out
+
+
+def draw(sketch: Sketch) -> Drawing:
+    """The figure, or a note: a page never fails for a figure."""
+    try:
+        return Drawing(sketch.name, sketch.caption, sketch.draw())
+    except Exception as error:  # as above
+        return Drawing(sketch.name, sketch.caption, None, _because(error))
+
+
+def _because(error: Exception) -> str:
+    return f"This figure could not be drawn: {type(error).__name__}: {error}"
+
+
+def _mixture(recipe: Recipe) -> Iterator[Sketch]:
+    if recipe.auxiliaries:
+        caption = "Batches of each task in each phase of the recipe. A weight other than 1 stands beside the bar."
+        yield Sketch("mixture", caption, partial(mixture_shares, recipe))
+
+
+def _greedy(recipe: Recipe) -> Iterator[Sketch]:
+    evidence = recipe.evidence
+    if evidence.get("select_scores") and "ranking" in evidence:
+        steps, scores = evidence["ranking"], evidence["select_scores"]
+    elif evidence.get("trials") and "tau" in evidence:
+        scores = [trial["select"] for trial in evidence["trials"]]
+        steps = evidence["trials"][-1]["tasks"]
+    else:
+        return
+    caption = "Candidates are added from left to right; the set with the highest score is kept (filled)."
+    yield Sketch("added", caption, partial(scores_as_tasks_are_added, recipe.primary, steps, scores))
+
+
+def _autosem(recipe: Recipe) -> Iterator[Sketch]:
+    stage1, stage2 = recipe.evidence.get("stage1"), recipe.evidence.get("stage2")
+    if stage1:
+        caption = (
+            "What the bandit believes about each task: how often training on it keeps or raises the primary's score."
+        )
+        yield Sketch(
+            "utilities", caption + " The bar below a curve is its interval.", partial(autosem.utility_densities, stage1)
+        )
+        yield Sketch(
+            "utility-over-rounds",
+            "The expected utility that arms were drawn from.",
+            partial(autosem.utility_over_rounds, stage1),
+        )
+        yield Sketch("pulls", "How often each task had been drawn.", partial(autosem.pulls_over_rounds, stage1))
+    if stage2 and stage2["trials"]:
+        caption = "The highest score on select up to each training run of the search."
+        best = {recipe.method: [autosem.running_best(stage2)]}
+        yield Sketch("best-so-far", caption, partial(autosem.best_so_far, best))
+    if stage2 and "process" in stage2 and stage2["tasks"]:
+        if len(stage2["tasks"]) > 1:
+            caption = (
+                "The Gaussian process over the two ratios that matter most. Numbers are trials, the star is the choice."
+            )
+            yield Sketch("surface", caption, partial(autosem.mixture_surface, stage2))
+        caption = "The same process along one ratio at a time, with a band of two deviations; points are trials."
+        yield Sketch("slices", caption, partial(autosem.mixture_slices, stage2))
+
+
+def _policies(recipe: Recipe) -> Iterator[Sketch]:
+    evidence = recipe.evidence
+    if "policy_over_time" in evidence:
+        caption = "How often the bandit drew each task as it learned; dotted: uniform."
+        yield Sketch("policy-over-time", caption, partial(policies.policy_over_time, evidence))
+    if evidence.get("candidates") and "entropy_weight" in evidence["candidates"][0]:
+        caption = "Each policy learned from the log was tried in a training run of its own."
+        yield Sketch("policies-tried", caption, partial(policies.candidate_scores, evidence))
+    policy, rows = evidence.get("policy") or evidence.get("mean_policy"), recipe.provenance.get("rows", {})
+    if isinstance(policy, dict) and policy and all("train" in rows.get(name, {}) for name in policy):
+        sizes = {name: rows[name]["train"] for name in policy}
+        caption = "The learned policy beside the one that follows the sizes of the datasets; dotted: uniform."
+        yield Sketch("policy", caption, partial(policies.policy_against_sizes, policy, sizes))
+
+
+def _weights(recipe: Recipe) -> Iterator[Sketch]:
+    evidence = recipe.evidence
+    epochs = evidence.get("epochs")
+    if not epochs or "tasks" not in evidence or "weights" not in epochs[0]:
+        return
+    if epochs[0].get("alphas"):
+        caption = (
+            "The factor on each task's own update that lowers the primary's loss most; 1 leaves the update as it was."
+        )
+        yield Sketch("alphas", caption, partial(alphavil.alphas_over_training, evidence))
+    caption = "Each task's share of the weight; the dotted line is the epoch whose model was kept."
+    yield Sketch("weights", caption, partial(alphavil.weights_over_training, evidence))
+
+
+def _heads(recipe: Recipe) -> Iterator[Sketch]:
+    evidence = recipe.evidence
+    if "tau_between" in evidence:
+        caption = "How alike two tasks rank the attention heads: 1 is the same order, −1 the opposite."
+        yield Sketch("tau", caption, partial(gradts.tau_between_tasks, evidence))
+    if "tau_between" in evidence and recipe.auxiliaries:
+        caption = "The share of each candidate's rows that the recipe trains with."
+        yield Sketch("selected-rows", caption, partial(gradts.selection_map, [recipe]))
+    if evidence.get("instances") and "bins" in evidence:
+        caption = "How well single rows' heads agree with the primary's; rows right of the dotted line are kept."
+        yield Sketch("row-taus", caption, partial(gradts.row_taus, evidence))
+    for name in evidence.get("heads", {}):
+        caption = "Which attention heads the task needs, scaled to 0 to 1; darker is more."
+        yield Sketch(f"heads-{name}", caption, partial(gradts.head_importance, evidence, name))
+
+
+SOURCES: tuple[Source, ...] = (_mixture, _greedy, _autosem, _policies, _weights, _heads)
+
+
+def mixture_shares(recipe: Recipe) -> go.Figure:
+    """Of each phase, every task's share of the batches; the primary in its colour."""
+    figure = new_figure("What the recipe trains on", "share of the batches")
+    names = [recipe.primary, *sorted(recipe.auxiliaries)][::-1]
+    for number, phase in enumerate(recipe.phases, start=1):
+        total = sum(phase.shares.values())
+        weights = [phase.weights.get(name, 1.0) for name in names]
+        figure.add_bar(
+            y=names,
+            x=[phase.shares.get(name, 0.0) / total for name in names],
+            orientation="h",
+            name=f"phase {number}",
+            text=["" if weight == 1 else f"weight {weight:.3g}" for weight in weights],
+            marker={"color": [PRIMARY if name == recipe.primary else PALETTE[number] for name in names]},
+            hovertemplate="%{y}: %{x:.1%}<extra></extra>",
+            showlegend=len(recipe.phases) > 1,
+        )
+    figure.update_layout(barmode="group", height=130 + 34 * len(names) * len(recipe.phases))
+    figure.update_xaxes(tickformat=".0%", rangemode="tozero")
+    figure.update_yaxes(type="category", automargin=True)
+    return figure
+
+
+def scores_as_tasks_are_added(primary: str, steps: Sequence[str], scores: Sequence[float]) -> go.Figure:
+    """scores[i]: on *select* with the first i candidates of `steps`."""
+    figure = new_figure("Score on select as candidates are added", "", "score on select")
+    names: list[Any] = [primary, *(f"+ {name}" for name in steps[: len(scores) - 1])]
+    best = max(range(len(scores)), key=lambda index: (scores[index], -index))
+    figure.add_scatter(
+        x=names,
+        y=list(scores),
+        mode="lines+markers",
+        line={"color": PRIMARY},
+        marker={"size": 11, "symbol": ["circle" if i == best else "circle-open" for i in range(len(scores))]},
+        hovertemplate="%{x}: %{y:.4f}<extra></extra>",
+        showlegend=False,
+    )
+    figure.update_xaxes(type="category")
+    return figure

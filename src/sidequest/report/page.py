@@ -1,0 +1,185 @@
+"""The page: one HTML file for a run directory, with everything in it and no need of a network.
+
+Order: the verdict; the comparison; cost against quality; each method's evidence; the rows chosen; the recipe; the data; how to
+repeat it. All text goes through jinja2's escaping, figures and JSON through `embedding`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+import sidequest
+from sidequest.files import write_atomically
+from sidequest.report import sections
+from sidequest.report.comparison import cost_against_quality, scores_with_intervals
+from sidequest.report.embedding import figure_json, packed_plotly, script_json
+from sidequest.report.evidence import Drawing, Sketch, draw, evidence_figures
+from sidequest.report.reading import Compared, Run, open_directory, record_of
+from sidequest.report.tabulating import Table
+from sidequest.report.training import training_curve
+
+PAGE = "report.html"
+TABLES = "tables"  # the directory of csv files
+
+
+@dataclass
+class Method:
+    """A method's own part of the page."""
+
+    name: str
+    run: Run
+    drawings: list[Drawing]
+    line: str
+    opened: bool = False
+
+    @property
+    def examples(self) -> list[dict[str, Any]]:
+        """By task, the primary last: a reader wants to see what is added to it."""
+        primary = self.run.recipe.primary
+        found = sorted(self.run.examples.items(), key=lambda item: (item[0] == primary, item[0]))
+        return [{"task": name, **entry} for name, entry in found]
+
+
+@dataclass
+class Page:
+    """Everything that the template shows."""
+
+    title: str
+    kind: str
+    verdict: dict[str, Any]
+    methods: list[Method]
+    recipe: Run
+    record: dict[str, Any]
+    tables: dict[str, Table] = field(default_factory=dict)
+    drawings: dict[str, Drawing] = field(default_factory=dict)
+    commands: list[str] = field(default_factory=list)
+
+    @property
+    def all_drawings(self) -> dict[str, Drawing]:
+        """Every figure by the name of its file, which is also its place in the page."""
+        return self.drawings | {self.place(m, d): d for m in self.methods for d in m.drawings}
+
+    def place(self, method: Method, drawing: Drawing) -> str:
+        return f"{method.name}-{drawing.name}" if self.kind == "compare" else drawing.name
+
+    @property
+    def problems(self) -> list[dict[str, Any]]:
+        return self.record.get("data", {}).get("problems", [])
+
+    @property
+    def notes(self) -> list[tuple[str, str]]:
+        tasks = self.record.get("data", {}).get("tasks", {})
+        return [(name, note) for name, facts in tasks.items() for note in facts.get("notes", [])]
+
+    @property
+    def settings(self) -> str:
+        return sections.settings_text(self.recipe.recipe.provenance)
+
+
+def write_page(directory: Path) -> Path:
+    """Write `report.html` and `tables/*.csv` of a run directory; returns the page's path."""
+    page = read_page(directory)
+    path = directory / PAGE
+    write_atomically(path, render(page).encode())
+    for name, table in page.tables.items():
+        write_atomically(directory / TABLES / f"{name}.csv", table.to_csv().encode())
+    return path
+
+
+def read_page(directory: Path) -> Page:
+    """The page of a directory, from its files alone."""
+    found = open_directory(directory)
+    return _of_comparison(found) if isinstance(found, Compared) else _of_run(found)
+
+
+def _of_comparison(compared: Compared) -> Page:
+    comparison, best = compared.comparison, compared.best
+    ranked = sorted(compared.rows, key=lambda row: -row["mean"])
+    methods = []
+    for row in ranked:
+        if row["method"] not in compared.runs:
+            continue
+        run = compared.runs[row["method"]]
+        drawings = evidence_figures(run.recipe)
+        if drawings or run.recipe.verdict or row is best:
+            line = f"{row['mean']:.3f} {comparison['metric']}, {row['x']:.1f}x, {row['verdict']}"
+            methods.append(Method(row["method"], run, drawings, line, opened=row is best))
+    shown = compared.runs.get(best["method"]) or next(iter(compared.runs.values()))
+    record = record_of(compared.directory)
+    tables = {"comparison": sections.comparison_table(compared)}
+    if (chosen := sections.chosen_table(compared)) is not None:
+        tables["chosen"] = chosen
+    sketches = {
+        "scores": Sketch(
+            "scores",
+            "Mean with its 95 % interval, pale points are single seeds; the dotted line is the primary alone.",
+            partial(scores_with_intervals, comparison | {"rows": ranked}),
+        ),
+        "cost": Sketch(
+            "cost",
+            "The dotted line joins the methods that no cheaper one beats. Up and to the left is better.",
+            partial(cost_against_quality, comparison),
+        ),
+    }
+    page = Page(
+        title=f"{comparison['primary']}, {len(comparison['seeds'])} seeds",
+        kind="compare",
+        verdict=sections.comparison_verdict(compared),
+        methods=methods,
+        recipe=shown,
+        record=record,
+        tables=tables,
+        drawings={name: draw(sketch) for name, sketch in sketches.items()},
+    )
+    return _with_data(page, compared.directory)
+
+
+def _of_run(run: Run) -> Page:
+    recipe = run.recipe
+    drawings = evidence_figures(recipe)
+    if history := run.scores.get("history"):
+        caption = "The score on select after each epoch of the final training; the best model is kept."
+        drawings.append(draw(Sketch("training", caption, partial(training_curve, history))))
+    line = f"{recipe.cost.x:.1f}x to select, {recipe.cost.trials} trials"
+    rows = recipe.provenance.get("rows", {})
+    page = Page(
+        title=f"{recipe.primary}, {recipe.method}",
+        kind="run",
+        verdict=sections.run_verdict(run),
+        methods=[Method(recipe.method, run, drawings, line, opened=True)],
+        recipe=run,
+        record=record_of(run.directory),
+        tables={"mixture": sections.mixture_table(recipe, rows), "cost": sections.cost_table(run)},
+    )
+    return _with_data(page, run.directory)
+
+
+def _with_data(page: Page, directory: Path) -> Page:
+    provenance, run = page.recipe.recipe.provenance, page.recipe.facts
+    page.tables["data"] = sections.data_table(page.record, provenance)
+    versions = page.record.get("versions") or run.get("versions", {})
+    page.tables["versions"] = sections.provenance_table(versions, page.record.get("machine", {}))
+    page.commands = list(page.record.get("commands", {}).values())
+    if not page.commands and page.kind == "run" and "method" in run:
+        suite, seed = run["suite_path"], provenance.get("seed", 0)
+        page.commands = [f"sidequest select {suite} -m {run['method']} --seed {seed} -o {directory}"]
+    return page
+
+
+def render(page: Page) -> str:
+    """The page as HTML."""
+    environment = Environment(
+        loader=PackageLoader("sidequest.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    figures = {name: figure_json(d.figure) for name, d in page.all_drawings.items() if d.figure is not None}
+    return environment.get_template("page.html.j2").render(
+        page=page,
+        figures=script_json(figures),
+        plotly=packed_plotly() if figures else "",
+        version=sidequest.__version__,
+    )

@@ -1,0 +1,287 @@
+"""What the page says, section by section, as plain data for the template. Nothing here is markup but `tabulating`'s glyphs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from sidequest.recipe import Recipe
+from sidequest.report.reading import Compared, Run
+from sidequest.report.tabulating import Cell, Column, Table, interval_glyph, number, signed, text
+
+TONES = {"helps": "good", "hurts": "bad", "baseline": "base"}
+
+
+def comparison_verdict(compared: Compared) -> dict[str, Any]:
+    """The answer first, then what it rests on."""
+    comparison, best = compared.comparison, compared.best
+    single = next(row for row in compared.rows if row["verdict"] == "baseline")
+    helps = best is not single
+    metric, seeds = comparison["metric"], len(comparison["seeds"])
+    sentences = []
+    if helps:
+        chosen = [name for name, share in best.get("chosen", {}).items() if share >= 0.5]
+        with_what = f", mostly with {', '.join(chosen)}" if chosen else ""
+        sentences.append(
+            f"{best['method']} reaches {best['mean']:.3f} {metric}{with_what}; the primary alone reaches {single['mean']:.3f}."
+        )
+        if math.isfinite(best["difference_low"]):
+            low, high = (signed(f"{best[key]:+.3f}") for key in ("difference_low", "difference_high"))
+            sentences.append(
+                f"The difference over the same {seeds} seeds lies between {low} and {high} (95 % interval) and costs "
+                f"{best['x']:.1f} single-task training runs, against {single['x']:.1f}."
+            )
+    else:
+        sentences.append(f"Train {comparison['primary']} alone: it reaches {single['mean']:.3f} {metric}.")
+    hurting = [row["method"] for row in compared.rows if row["verdict"] == "hurts"]
+    if hurting:
+        sentences.append(f"Worse than the primary alone: {', '.join(hurting)}.")
+    warnings = []
+    majority = comparison.get("majority")
+    if majority is not None and math.isfinite(single["low"]) and single["low"] <= majority:
+        warnings.append(
+            f"Single-task training is not clearly above the most frequent class ({majority:.3f}): this model may be too weak for "
+            "the primary task, and choices made with it should not be trusted for another model."
+        )
+    if seeds < 3:
+        warnings.append(
+            f"With {seeds} seed{'s' if seeds > 1 else ''} no difference can be told from noise; use five or more."
+        )
+    return {
+        "headline": _sentence(comparison["verdict"]),
+        "tone": "good" if helps else "base",
+        "sentences": sentences,
+        "warnings": warnings,
+    }
+
+
+def run_verdict(run: Run) -> dict[str, Any]:
+    """What one run decided, and what its model scored."""
+    recipe, scores = run.recipe, run.scores
+    names = list(recipe.auxiliaries)
+    headline = f"Train {recipe.primary} with {_listed(names)}" if names else f"Train {recipe.primary} alone"
+    sentences = [_sentence(recipe.verdict)] if recipe.verdict else []
+    warnings = []
+    if scores.get("report"):
+        shown = ", ".join(f"{name} {value:.4f}" for name, value in scores["report"].items())
+        sentences.append(f"The final model on the report split: {shown}.")
+        majority = scores.get("majority")
+        if majority is not None:
+            sentences.append(f"Always answering the most frequent class: {majority:.4f}.")
+            if next(iter(scores["report"].values())) <= majority:
+                warnings.append(
+                    "This model is no better than the most frequent class: do not trust choices made with it."
+                )
+    else:
+        sentences.append("The final model is not trained yet: `sidequest train` does it.")
+    sentences.append("One run cannot say whether this helps; `sidequest compare` does, over seeds.")
+    warnings += [str(warning) for warning in recipe.evidence.get("warnings", [])]
+    return {"headline": headline + ".", "tone": "base", "sentences": sentences, "warnings": warnings}
+
+
+def comparison_table(compared: Compared) -> Table:
+    """Means with intervals, paired differences, cost and verdict; the best first."""
+    comparison = compared.comparison
+    ends = [row[key] for row in compared.rows for key in ("difference_low", "difference_high", "difference")]
+    known = [end for end in ends if math.isfinite(end)] + [0.0]
+    span = (min(known), max(known))
+    columns = [
+        Column("method"),
+        Column(comparison["metric"], numeric=True, csv=("mean", "low", "high"), hint="mean over seeds, 95 % interval"),
+        Column(
+            "against single",
+            numeric=True,
+            csv=("difference", "difference_low", "difference_high"),
+            hint="paired over the same seeds, 95 % interval",
+        ),
+        Column("", csv=()),
+        Column("verdict"),
+        Column("cost", numeric=True, csv=("x",), hint="selection and training, in single-task training runs"),
+        Column("seconds", numeric=True),
+    ]
+    extra = [
+        (key, title, form) for key, title, form in OPTIONAL if any(row.get(key) is not None for row in compared.rows)
+    ]
+    columns += [Column(title, numeric=True, csv=(key,)) for key, title, form in extra]
+    rows = []
+    for row in sorted(compared.rows, key=lambda row: -row["mean"]):
+        tone = TONES.get(row["verdict"], "")
+        baseline = row["verdict"] == "baseline"
+        half = row["high"] - row["mean"]
+        mean = f"{row['mean']:.3f}" + (f" ± {half:.3f}" if math.isfinite(half) else "")
+        difference = "" if baseline else signed(f"{row['difference']:+.3f}")
+        if not baseline and math.isfinite(row["difference_low"]):
+            difference += signed(f"  [{row['difference_low']:+.3f}, {row['difference_high']:+.3f}]")
+        glyph = interval_glyph(row["difference_low"], row["difference"], row["difference_high"], span, tone)
+        rows.append(
+            [
+                text(row["method"]),
+                Cell(signed(mean), tuple(_known(row[key]) for key in ("mean", "low", "high"))),
+                Cell(
+                    difference, tuple(_known(row[key]) for key in ("difference", "difference_low", "difference_high"))
+                ),
+                Cell("", (), graphic=None if baseline else glyph),
+                text(row["verdict"], style=f"tag {tone}"),
+                number(row["x"], ".1f", "x"),
+                number(row["seconds"], ".1f"),
+                *(number(row.get(key), form) for key, title, form in extra),
+            ]
+        )
+    note = (
+        "Intervals cover 95 % for each method alone. Verdicts are corrected for many comparisons: where nothing helps, any claim "
+        "that something does appears in at most 5 % of comparisons."
+    )
+    return Table("comparison", columns, rows, note if len(rows) > 2 else "")
+
+
+# Numbers that a comparison may hold besides; a column is shown where there are any.
+OPTIONAL = (
+    ("probability_best", "probability of being best", ".0%"),
+    ("effect_size", "effect size", "+.2f"),
+    ("p_value", "p", ".3f"),
+    ("corrected_p_value", "p, corrected", ".3f"),
+    ("examples", "examples", ",.0f"),
+    ("tokens", "tokens", ",.0f"),
+    ("peak_memory_mb", "peak memory (MB)", ",.0f"),
+)
+
+
+def chosen_table(compared: Compared) -> Table | None:
+    """In which share of the seeds each method chose each candidate."""
+    candidates = list(dict.fromkeys(name for row in compared.rows for name in row.get("chosen", {})))
+    if not candidates:
+        return None
+    rows = []
+    for row in sorted(compared.rows, key=lambda row: -row["mean"]):
+        shares = [float(row["chosen"].get(name, 0.0)) for name in candidates]
+        cells = [Cell(f"{share:.0%}" if share else "·", (share,), f"heat-{round(share * 4)}") for share in shares]
+        rows.append([text(row["method"]), *cells])
+    return Table("chosen", [Column("method"), *(Column(name, numeric=True) for name in candidates)], rows)
+
+
+def mixture_table(recipe: Recipe, rows: Mapping[str, Mapping[str, int]]) -> Table:
+    """The phases of a recipe, task by task."""
+    columns = [
+        Column("phase", numeric=True),
+        Column("task"),
+        Column("share of batches", numeric=True),
+        Column("loss weight", numeric=True),
+        Column("rows used", numeric=True),
+        Column("order"),
+    ]
+    out = []
+    for index, phase in enumerate(recipe.phases, start=1):
+        total = sum(phase.shares.values())
+        for name in sorted(phase.tasks, key=lambda name: (name != recipe.primary, -phase.shares[name])):
+            every = rows.get(name, {}).get("train")
+            used = len(phase.subsets[name].ids) if name in phase.subsets else every
+            shown = "all" if used is None else f"{used:,}" + (f" of {every:,}" if every and every != used else "")
+            out.append(
+                [
+                    number(index, "d"),
+                    text(name),
+                    number(phase.shares[name] / total, ".1%"),
+                    number(phase.weights.get(name, 1.0), ".3g"),
+                    Cell(shown, (used,)),
+                    text(phase.order),
+                ]
+            )
+    return Table("mixture", columns, out)
+
+
+def cost_table(run: Run) -> Table:
+    """What selection and training cost."""
+    cost = run.recipe.cost
+    columns = [
+        Column("", csv=("what",)),
+        *(Column(name, numeric=True) for name in COSTS),
+        Column("seconds", numeric=True),
+    ]
+
+    def line(what: str, meter: Mapping[str, Any], x: float | None, found: Mapping[str, Any]) -> list[Cell]:
+        tasks = meter.get("tasks", {}).values()
+        spent = {key: sum(task.get(key, 0) for task in tasks) for key in (*COSTS[1:-1], "seconds")}
+        spent["trials"] = meter.get("trials", 0)
+        spent |= {key: value for key, value in found.items() if key in COSTS}
+        return [
+            text(what),
+            number(x, ".1f", "x"),
+            *(number(spent[key], ",.0f") for key in COSTS[1:]),
+            number(spent["seconds"] or None, ",.1f"),
+        ]
+
+    selection = run.part("selection.json").get("meter", {})
+    rows = [line("selection", selection, cost.x, cost.model_dump())]
+    if meter := run.scores.get("meter"):
+        rows.append(line("training", meter, run.scores.get("training_x"), {}))
+    return Table("cost", columns, rows)
+
+
+COSTS = ("x", "batches", "examples", "tokens", "evaluations", "trials")
+
+
+def data_table(record: Mapping[str, Any], provenance: Mapping[str, Any]) -> Table:
+    """A line per task and split; where the run recorded no facts, what its provenance says: rows and digests."""
+    columns = [
+        Column("task"),
+        Column("objective"),
+        Column("split"),
+        Column("rows", numeric=True),
+        Column("labels"),
+        Column("words", numeric=True, hint="median, and the longest"),
+        Column("content", hint="the first digits of a digest of the rows"),
+    ]
+    tasks, digests = record.get("data", {}).get("tasks", {}), provenance.get("data", {})
+    out = []
+    for name in dict.fromkeys([*tasks, *digests]):
+        facts = tasks.get(name, {})
+        for split in facts.get("splits", digests.get(name, {})):
+            found = facts.get("splits", {}).get(split, {})
+            rows = found.get("rows", provenance.get("rows", {}).get(name, {}).get(split))
+            words = found.get("words") or {}
+            out.append(
+                [
+                    text(name),
+                    text(facts.get("objective", "")),
+                    text(split),
+                    number(rows, ",d"),
+                    text(_labels(found)),
+                    Cell(f"{words['median']} (max {words['max']})" if words else "", (words.get("median", ""),)),
+                    Cell(digests.get(name, {}).get(split, "")[:12], (digests.get(name, {}).get(split, ""),), "code"),
+                ]
+            )
+    return Table("data", columns, out)
+
+
+def _labels(found: Mapping[str, Any]) -> str:
+    if found.get("target"):
+        return "{min:.3g} to {max:.3g}, mean {mean:.3g}".format(**found["target"])
+    labels = found.get("labels", {})
+    top = sorted(labels.items(), key=lambda item: -item[1])[:3]
+    more = f", {len(labels) - 3} more" if len(labels) > 3 else ""
+    return ", ".join(f"{label} {share:.0%}" for label, share in top) + more
+
+
+def provenance_table(versions: Mapping[str, str], machine: Mapping[str, Any]) -> Table:
+    rows = [[text(name), text(value)] for name, value in sorted({**versions, **machine}.items())]
+    return Table("versions", [Column("what"), Column("version")], rows)
+
+
+def settings_text(provenance: Mapping[str, Any]) -> str:
+    """Model, training and method settings, as in the recipe."""
+    shown = {key: provenance[key] for key in ("seed", "goal", "model", "train", "method_settings") if key in provenance}
+    return json.dumps(shown, indent=2, sort_keys=True, ensure_ascii=False)
+
+
+def _known(value: float) -> float | str:
+    return value if math.isfinite(value) else ""
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:].rstrip(".") + "."
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,90 @@
+"""Tables of the page: what is shown, and the same as csv with the numbers in full."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from markupsafe import Markup
+
+
+@dataclass(frozen=True)
+class Cell:
+    """text: as shown. values: for the csv, one for each of the column's csv names. graphic: drawn instead of the text."""
+
+    text: str
+    values: tuple[Any, ...]
+    style: str = ""
+    graphic: Markup | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """numeric columns are aligned right. csv: the names of its columns in the csv; default: the title."""
+
+    title: str
+    numeric: bool = False
+    csv: tuple[str, ...] | None = None
+    hint: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.csv if self.csv is not None else (self.title,)
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]] = field(default_factory=list)
+    note: str = ""
+
+    def to_csv(self) -> str:
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([name for column in self.columns for name in column.names])
+        writer.writerows([[value for cell in row for value in cell.values] for row in self.rows])
+        return file.getvalue()
+
+    @property
+    def csv_uri(self) -> str:
+        return "data:text/csv;charset=utf-8;base64," + base64.b64encode(self.to_csv().encode()).decode("ascii")
+
+
+def text(value: Any, style: str = "") -> Cell:
+    return Cell(str(value), (value,), style)
+
+
+def number(value: float | None, form: str = ".3f", unit: str = "", style: str = "") -> Cell:
+    """A number as shown, and in full for the csv; what is not finite is unknown."""
+    if value is None or not math.isfinite(value):
+        return Cell("–", ("",), style)
+    return Cell(signed(format(value, form)) + unit, (value,), style)
+
+
+def signed(shown: str) -> str:
+    """With a real minus sign, which is as wide as a plus."""
+    return shown.replace("-", "−")
+
+
+def interval_glyph(low: float, mean: float, high: float, span: tuple[float, float], style: str) -> Markup:
+    """A small picture of an interval on the scale `span`, with a line at 0."""
+    width, height, edge = 150, 18, 6
+
+    def place(value: float) -> float:
+        share = (value - span[0]) / ((span[1] - span[0]) or 1.0)
+        return round(edge + min(max(share, 0.0), 1.0) * (width - 2 * edge), 1)
+
+    whisker = ""
+    if math.isfinite(low) and math.isfinite(high):
+        whisker = f'<line x1="{place(low)}" x2="{place(high)}" y1="9" y2="9" class="whisker"/>'
+    return Markup(
+        f'<svg class="interval {style}" viewBox="0 0 {width} {height}" width="{width}" height="{height}" aria-hidden="true">'
+        f'<line x1="{place(0)}" x2="{place(0)}" y1="0" y2="{height}" class="zero"/>{whisker}'
+        f'<circle cx="{place(mean)}" cy="9" r="4"/></svg>'
+    )
