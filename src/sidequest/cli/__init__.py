@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from sidequest.cli import check, compare, demo, export, init, methods, predict, reproduce, select, show, train
+from sidequest.cli import check, compare, demo, export, init, methods, predict, report, reproduce, select, show, train
 from sidequest.errors import SidequestError
 
 app = typer.Typer(
@@ -18,7 +18,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for module in (demo, init, check, methods, select, show, train, predict, compare, export, reproduce):
+for module in (demo, init, check, methods, select, show, train, predict, compare, report, export, reproduce):
     app.command(name=module.NAME, help=module.HELP, no_args_is_help=module.NEEDS_ARGUMENTS)(module.command)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from sidequest.recipe import Recipe
     from sidequest.runs.setup import Setup
+    from sidequest.tasks.suite import Suite
 
 SuiteArgument = Annotated[str, typer.Argument(help="A suite file, or the embedded suite `digits` or `planted`.")]
 ModelOption = Annotated[str | None, typer.Option("--model", help="hf, bilstm, pooled, convnet or custom.")]
@@ -129,3 +130,20 @@ def write_out(path: Path | None, text: str) -> None:
     from sidequest.files import write_atomically
 
     write_atomically(path, text.encode())
+
+
+def finish_page(directory: Path, suite: Suite, name: str) -> None:
+    """Record what readers will want to know, write the run's page, and say where it is. A run never fails for its page."""
+    import shlex
+    import sys
+
+    from sidequest.report.page import write_page
+    from sidequest.runs.recording import record_run
+
+    try:
+        record_run(directory, suite, name, shlex.join(["sidequest", *sys.argv[1:]]))
+        page = write_page(directory)
+    except Exception as error:  # the results are written: a page that cannot be is a pity, not a failure
+        typer.echo(f"no page: {type(error).__name__}: {error}. `sidequest report {directory}` tries again", err=True)
+        return
+    typer.echo(f"the page: {page}")

@@ -36,7 +36,7 @@ def command(
         ),
     ] = None,
 ) -> None:
-    from sidequest.cli.common import make_setup, progress_bar, show_encoding
+    from sidequest.cli.common import finish_page, make_setup, progress_bar, show_encoding
     from sidequest.files import read_json
     from sidequest.learning.meter import Meter
     from sidequest.runs.selecting import make_method, select
@@ -75,6 +75,7 @@ def command(
     if heads := read_json(out / "selection.json").get("heads"):
         shown = "; ".join(f"{what} {len(tasks)} ({', '.join(tasks) or 'none'})" for what, tasks in heads.items())
         typer.echo(f"head importances: {shown}")
+    finish_page(out, setup.suite, NAME)
     typer.echo(f"next: sidequest train {out}")
 
 

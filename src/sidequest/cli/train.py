@@ -25,7 +25,7 @@ def command(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to; default: the run directory.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Default: the recipe's.")] = None,
 ) -> None:
-    from sidequest.cli.common import progress_bar, recipe_and_suite, show_encoding
+    from sidequest.cli.common import finish_page, progress_bar, recipe_and_suite, show_encoding
     from sidequest.errors import SettingsError
     from sidequest.runs.setup import Setup
     from sidequest.runs.training import own_weights, train_recipe
@@ -35,6 +35,7 @@ def command(
             raise SettingsError(f"{source}: training a recipe file needs -o; a run directory is its own")
         out = source
     recipe, setup = recipe_and_suite(source, suite)
+    whole = setup.suite
     seed = int(recipe.provenance.get("seed", 0)) if seed is None else seed
     own = own_weights(source, recipe, seed)
     if own is None and setup.suite.goal == "primary":  # candidates that the recipe leaves out need no heads
@@ -53,5 +54,8 @@ def command(
         typer.echo(f"report, always the most frequent class: {trained.majority:.4f}")
         if trained.report[setup.suite.tasks[recipe.primary].metric] <= trained.majority:
             typer.echo("This model is no better than the most frequent class: do not trust choices made with it.")
+    if not (out / "recipe.json").exists():
+        recipe.write(out / "recipe.json")  # so that the directory says what its model was trained on
+    finish_page(out, whole, NAME)
     typer.echo(f"model: {out / 'model'}")
     typer.echo(f"next: sidequest predict {out / 'model'} FILE")

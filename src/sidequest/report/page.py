@@ -39,10 +39,7 @@ class Method:
 
     @property
     def examples(self) -> list[dict[str, Any]]:
-        """By task, the primary last: a reader wants to see what is added to it."""
-        primary = self.run.recipe.primary
-        found = sorted(self.run.examples.items(), key=lambda item: (item[0] == primary, item[0]))
-        return [{"task": name, **entry} for name, entry in found]
+        return self.run.examples
 
 
 @dataclass

@@ -37,8 +37,8 @@ class Run:
         return self.part("scores.json")
 
     @property
-    def examples(self) -> dict[str, Any]:
-        return self.part(EXAMPLES)
+    def examples(self) -> list[dict[str, Any]]:
+        return self.part(EXAMPLES) or []
 
     @property
     def facts(self) -> dict[str, Any]:
