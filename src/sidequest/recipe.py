@@ -6,6 +6,7 @@ resumed run writes the same bytes as an uninterrupted one.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from pathlib import Path
@@ -29,8 +30,9 @@ class Subset(_Plain):
 
     ids: tuple[int, ...]
 
-    @property
+    @functools.cached_property
     def key(self) -> str:
+        # Asked for at every batch of a phase; a million ids take a tenth of a second.
         return hashlib.sha256(np.asarray(self.ids, dtype=np.int64).tobytes()).hexdigest()[:16]
 
 

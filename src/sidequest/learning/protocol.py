@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -160,4 +160,50 @@ class HeadImportance(Protocol):
 
         The pass that gives `head_importance` gives these too, and that call is charged for it: this one is free after it.
         """
+        ...
+
+
+@dataclass(frozen=True)
+class Discrimination:
+    """How a task-discriminative model is trained, and how rows are ranked with it (similarity sampling).
+
+    loss: `bce` asks of each task by itself whether a row could be its own, `ce` which one task a row is of, `none` asks nothing
+        (tasks alone: the paper's Figure 1a). rows: of each task, for training; a smaller task gives all it has.
+    task_losses: whether the tasks themselves are learned too. chunk: rows ranked between two saves.
+    """
+
+    loss: Literal["bce", "ce", "none"] = "bce"
+    rows: int = 500
+    epochs: float = 5.0
+    task_losses: bool = True
+    chunk: int = 8192
+    seed: int = 0
+
+
+@runtime_checkable
+class TaskDiscriminator(Protocol):
+    """The power to say how much a row of one task looks like a row of the primary (similarity sampling).
+
+    A fresh model learns some rows of all tasks and to tell tasks apart; then it ranks the rows that it has not seen. Which rows
+    it learns from is a function of (seed, task), of nothing else. The learner itself stays as it was.
+
+    Call order: `train_discriminator`; `rank_chunk` for chunks 0, 1, … of every task; `similarities`, which is free after them.
+    A call whose result is lost or was never computed computes it, uncharged.
+    """
+
+    def rows_to_rank(self, task: str, discrimination: Discrimination) -> np.ndarray:
+        """Ids of the train rows that the discriminator does not learn from, int64 [n]. No model is needed for this."""
+        ...
+
+    def train_discriminator(self, discrimination: Discrimination) -> dict[str, Any]:
+        """Train it; what it came to: `rows` per task, `loss` and `accuracy` of telling tasks apart in the last epoch, `precision`
+        of the ranking, `empty`: train rows without any text, per task that has some."""
+        ...
+
+    def rank_chunk(self, task: str, chunk: int, discrimination: Discrimination) -> int:
+        """Rank rows chunk · size … of `rows_to_rank`; how many there were."""
+        ...
+
+    def similarities(self, task: str, discrimination: Discrimination) -> np.ndarray:
+        """float32 [n], aligned with `rows_to_rank`: the logit of the primary (`bce`), or its log-probability (`ce`)."""
         ...

@@ -16,6 +16,7 @@ from torch import Tensor
 from sidequest.errors import DataError, unknown
 from sidequest.learning.batching import Stream, evaluation_batches
 from sidequest.learning.deltas import Course, DeltaTraining
+from sidequest.learning.discriminator import Discriminating
 from sidequest.learning.head_importance import HeadScoring
 from sidequest.learning.losses import predictions, task_loss
 from sidequest.learning.meter import Meter
@@ -45,7 +46,7 @@ class EncodedTasks:
         return self.encoded[key]
 
 
-class TorchLearner(DeltaTraining, GainTraining, HeadScoring):
+class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating):
     """A multi-task model in training. Implements `sidequest.learning.protocol.Learner`.
 
     One optimiser for the shared encoder and all heads. A head that a batch does not use has no gradient and is not touched, so a

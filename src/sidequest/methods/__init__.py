@@ -34,6 +34,9 @@ METHODS: dict[str, str] = {
     "gradts-thres": "gradts:GradTSThres",
     "gradts-trial": "gradts:GradTSTrial",
     "gradts-fg": "gradts:GradTSFg",
+    "similarity": "similarity:Similarity",
+    "similarity-ce": "similarity:SimilarityCE",
+    "random-data": "row_sampling:RandomData",
 }
 
 

@@ -15,6 +15,7 @@ from sidequest.recipe import Recipe
 from sidequest.runs.directory import open_run
 from sidequest.runs.driver import OnRound, run_method
 from sidequest.runs.setup import Setup
+from sidequest.search.discriminator_places import DiscriminatorPlaces
 from sidequest.search.evidence_cache import EvidenceCache
 from sidequest.search.executors import ProcessTrials
 from sidequest.search.trials import LedgerTrials, LocalTrials, TrialRunner
@@ -59,6 +60,7 @@ def select(
             return Recipe.read(done)
     learner = setup.learner(seed)
     learner.head_cache = heads = EvidenceCache(setup.facts_alone)
+    learner.discriminator_place = DiscriminatorPlaces(setup.facts_together)
     study = f"{setup.suite.name}, {method}, seed {seed}"
     with _trials(setup, learner, workers, storage, directory, study, on_batches) as trials:
         recipe = run_method(

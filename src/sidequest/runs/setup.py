@@ -97,6 +97,13 @@ class Setup:
             "code": training_code_version(),
         }
 
+    def facts_together(self) -> dict[str, Any]:
+        """All that decides what a model learns from the train rows of all tasks, for the place of a discriminator. Which task is
+        the primary has no part in it: one discriminator tells all tasks apart."""
+        names = sorted(self.suite.tasks)
+        alone = self.facts_alone(names[0])
+        return {**alone, "task": names, "train_rows": [self.suite.tasks[name].fingerprints["train"] for name in names]}
+
     def _data(self, name: str) -> dict[str, str]:
         prints = self.suite.tasks[name].fingerprints
         return {split: prints[split] for split in ("train", "select") if split in prints}

@@ -1,0 +1,247 @@
+"""The task-discriminative model: the `TaskDiscriminator` power of `TorchLearner`. Kung et al. (2021), section 3.2.
+
+A fresh model learns all tasks together, some rows of each, and one linear layer on its pooled output learns to tell the tasks
+apart. A batch is of one task k, as MT-DNN's are; its loss is the task's own plus the discriminator's:
+
+    bce: mean over rows and tasks j of the binary cross-entropy between σ(z_j) and [j = k], positives weighted by (N − n_j) / n_j
+    ce:  mean over rows of −log softmax(z)_k
+
+with n_j the rows of task j and N = Σ n_j. Where tasks have different numbers of rows (a few-shot primary), the task's loss and
+`ce` are multiplied by max_j n_j / n_k, so that every task counts for as much in an epoch; `bce` has its positive weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sidequest.learning.losses import task_loss
+from sidequest.learning.meter import Meter
+from sidequest.learning.protocol import Discrimination
+from sidequest.learning.ranking import RankedChunks, Ranker
+from sidequest.learning.state import LearnerState, read_state, write_state
+from sidequest.models.base import Family, seed_of, seeded
+from sidequest.models.pooled_output import PooledOutput
+from sidequest.settings import TrainSettings
+from sidequest.tasks.examples import Examples
+from sidequest.tasks.suite import Suite
+from sidequest.tasks.task import Form, Task
+
+if TYPE_CHECKING:
+    from sidequest.learning.torch_learner import TorchLearner
+
+
+class Host(Protocol):
+    """What `Discriminating` uses of the learner that it is mixed into."""
+
+    suite: Suite
+    family: Family
+    settings: TrainSettings
+    meter: Meter
+    device: torch.device
+    discriminator_place: Callable[[Discrimination], Path] | None
+    _trained: _Trained | None
+
+    def _task(self, name: str) -> Task: ...
+    def rows_to_rank(self, task: str, discrimination: Discrimination) -> np.ndarray: ...
+
+
+class _Trained:
+    """A discriminator with what it came to and what it has ranked."""
+
+    def __init__(self, of: Discrimination, ranker: Ranker, record: dict[str, Any], chunks: RankedChunks) -> None:
+        self.of, self.ranker, self.record, self.chunks = of, ranker, record, chunks
+
+
+class Discriminating:
+    """Gives a learner the `TaskDiscriminator` power; see the protocol for what each call promises.
+
+    discriminator_place: set by whoever runs a method: the directory in which a discriminator and its ranking are kept. None: they
+        are kept in memory.
+    """
+
+    discriminator_place: Callable[[Discrimination], Path] | None = None
+    _trained: _Trained | None = None
+
+    def rows_to_rank(self: Host, task: str, discrimination: Discrimination) -> np.ndarray:
+        rows = self._task(task).train
+        return np.delete(rows.ids, sampled(task, len(rows), discrimination))
+
+    def train_discriminator(self: Host, discrimination: Discrimination) -> dict[str, Any]:
+        trained = _trained(self, discrimination)
+        self.meter.add(Meter.from_json(trained.record["meter"]))
+        empty = {name: count for name in sorted(self.suite.tasks) if (count := empty_rows(self._task(name)))}
+        return {key: value for key, value in trained.record.items() if key != "meter"} | {"empty": empty}
+
+    def rank_chunk(self: Host, task: str, chunk: int, discrimination: Discrimination) -> int:
+        logits, seconds = _chunk(self, task, chunk, discrimination)
+        count = self.meter.of(task)
+        count.evaluated_examples += len(logits)
+        count.seconds += seconds
+        return len(logits)
+
+    def similarities(self: Host, task: str, discrimination: Discrimination) -> np.ndarray:
+        column = sorted(self.suite.tasks).index(self.suite.primary)
+        chunks = -(-len(self.rows_to_rank(task, discrimination)) // discrimination.chunk)
+        parts = [
+            scores_of(_chunk(self, task, chunk, discrimination)[0], column, discrimination) for chunk in range(chunks)
+        ]
+        return np.concatenate([np.zeros(0, dtype=np.float32), *parts])
+
+    def pooled_features(self: Host, task: str, ids: np.ndarray, discrimination: Discrimination) -> np.ndarray:
+        """The trained model's pooled output for train rows by id, float32 [n, width] (Figure 1)."""
+        spec = self._task(task)
+        order = np.argsort(spec.train.ids, kind="stable")
+        positions = order[np.searchsorted(spec.train.ids, ids, sorter=order)]
+        return _trained(self, discrimination).ranker.features(spec, positions)
+
+
+def sampled(task: str, rows: int, discrimination: Discrimination) -> np.ndarray:
+    """Positions of the rows that the discriminator learns from, in order: a function of seed, task and how many there are."""
+    rng = np.random.default_rng(seed_of(discrimination.seed, "discriminator", task))
+    return np.sort(rng.permutation(rows)[: discrimination.rows])
+
+
+def scores_of(logits: np.ndarray, column: int, discrimination: Discrimination) -> np.ndarray:
+    """The primary's score of each row, float32 [rows]. A log-probability instead of the probability: the same order, and no ties
+    where probabilities are too close to 0 or 1 for float32."""
+    if discrimination.loss == "bce":
+        return logits[:, column]
+    exact = logits.astype(np.float64)
+    top = exact.max(axis=1, keepdims=True)
+    return (exact[:, column] - top[:, 0] - np.log(np.exp(exact - top).sum(axis=1))).astype(np.float32)
+
+
+def empty_rows(task: Task) -> int:
+    """Train rows without any text."""
+    if task.form == Form.IMAGE:
+        return 0
+    return int((task.train.word_counts() == 0).sum())
+
+
+def discriminator_loss(scores: Tensor, task: int, loss: str, positive_weights: Tensor) -> Tensor:
+    """The loss of telling tasks apart, for a batch of one task: scores [n, tasks] → mean."""
+    if loss == "ce":
+        return functional.cross_entropy(scores, torch.full((len(scores),), task, device=scores.device))
+    truth = torch.zeros_like(scores)
+    truth[:, task] = 1.0
+    return functional.binary_cross_entropy_with_logits(scores, truth, pos_weight=positive_weights)
+
+
+def positive_weights(counts: np.ndarray) -> np.ndarray:
+    """(N − n_k) / n_k: what makes a task's few positives weigh as much as the others' rows together."""
+    return (counts.sum() - counts) / counts
+
+
+def balance(counts: np.ndarray) -> np.ndarray:
+    """max n / n_k: 1 for all where all have equally many rows."""
+    return counts.max() / counts
+
+
+def _trained(learner: Host, discrimination: Discrimination) -> _Trained:
+    """The discriminator, found in memory or in its place, or trained."""
+    if learner._trained is not None and learner._trained.of == discrimination:
+        return learner._trained
+    place = None if learner.discriminator_place is None else learner.discriminator_place(discrimination)
+    probe, ranker = _new(learner, discrimination)
+    if place is not None and (place / "model" / "state.json").exists():
+        state = read_state(place / "model", learner.device)
+        probe.restore(LearnerState(state.tensors, {}))
+        record = state.plain
+        if hasattr(probe.model, "bf16"):
+            probe.model.bf16 = record["precision"] == "bf16"
+    else:
+        record = train(probe, ranker, discrimination)
+        if place is not None:
+            write_state(LearnerState(probe.snapshot(weights_only=True).tensors, record), place / "model")
+    learner._trained = _Trained(discrimination, ranker, record, RankedChunks(place, discrimination.chunk))
+    return learner._trained
+
+
+def _new(learner: Host, discrimination: Discrimination) -> tuple[TorchLearner, Ranker]:
+    """A fresh learner of the sampled rows alone, so that no other row is tokenised; its model has a discriminator."""
+    names = sorted(learner.suite.tasks)  # not the suite's order: the model is the same for every primary
+    small = [_few(learner.suite.tasks[name], discrimination) for name in names]
+    suite = Suite.of(small[0], small[1:], name="discriminator")
+    make: Any = type(learner)
+    probe = make(
+        suite, learner.family, learner.settings, seed=discrimination.seed, meter=Meter(), device=learner.device
+    )
+    pooled = PooledOutput(probe.model)
+    with seeded(discrimination.seed, "discriminator"):
+        linear = nn.Linear(pooled.width, len(names))
+        nn.init.normal_(linear.weight, std=0.02)
+        nn.init.zeros_(linear.bias)
+    probe.model.add_module("discriminator", linear.to(learner.device))
+    return probe, Ranker(learner.family, pooled, linear, names, learner.device)
+
+
+def _few(task: Task, discrimination: Discrimination) -> Task:
+    rows: Examples = task.train.take(sampled(task.name, len(task.train), discrimination))
+    return replace(task, splits={"train": rows}, notes=())
+
+
+def train(probe: TorchLearner, ranker: Ranker, discrimination: Discrimination) -> dict[str, Any]:
+    """Train the model and its discriminator: every epoch all batches of all tasks, in random order. Returns the record."""
+    names, device = ranker.names, probe.device
+    counts = np.array([probe.sizes[name] for name in names], dtype=np.float64)
+    positives = torch.tensor(positive_weights(counts), dtype=torch.float32, device=device)
+    weights = balance(counts)
+    batches = [probe.epoch_batches(name) for name in names]
+    order = np.concatenate(
+        [
+            np.random.default_rng([discrimination.seed, epoch]).permutation(np.repeat(np.arange(len(names)), batches))
+            for epoch in range(math.ceil(discrimination.epochs))
+        ]
+    )[: round(discrimination.epochs * sum(batches))]
+    probe.begin(max(1, len(order)))
+    told, right, seen = 0.0, 0, 0
+    with probe._own_randomness():
+        probe.model.train()
+        for step, index in enumerate(order.tolist()):
+            name = names[index]
+            with probe.meter.timed(name) as count:
+                batch = probe.batch(name, probe._stream(name, None).next(), count)
+                logits, features = ranker.pooled(name, batch)
+                scores = ranker.discriminator(features)
+                loss = torch.zeros((), device=device)
+                if discrimination.loss != "none":
+                    apart = discriminator_loss(scores, index, discrimination.loss, positives)
+                    loss = loss + apart * (weights[index] if discrimination.loss == "ce" else 1.0)
+                if discrimination.task_losses:
+                    loss = loss + weights[index] * task_loss(probe.suite.tasks[name], logits, batch["labels"])
+                probe.step(loss)
+            if step >= len(order) - sum(batches) and discrimination.loss != "none":
+                told += float(apart.detach()) * len(scores)
+                right += int((scores.argmax(1) == index).sum())
+                seen += len(scores)
+    return {
+        "rows": {name: int(count) for name, count in zip(names, counts, strict=True)},
+        "loss": told / seen if seen else None,
+        "accuracy": right / seen if seen else None,
+        "precision": ranker.choose_precision(probe.suite.tasks),
+        "meter": probe.meter.to_json(),
+    }
+
+
+def _chunk(learner: Host, task: str, chunk: int, discrimination: Discrimination) -> tuple[np.ndarray, float]:
+    """Logits of a chunk's rows, [rows, tasks], and the seconds they took, now or when they were computed."""
+    trained = _trained(learner, discrimination)
+    found = trained.chunks.get(task, chunk)
+    if found is None:
+        spec, start = learner._task(task), chunk * discrimination.chunk
+        unused = np.delete(np.arange(len(spec.train)), sampled(task, len(spec.train), discrimination))
+        begun = perf_counter()
+        logits = trained.ranker.logits(spec, unused[start : start + discrimination.chunk])
+        found = logits, perf_counter() - begun
+        trained.chunks.put(task, chunk, *found)
+    return found

@@ -1,0 +1,49 @@
+"""A simulated learner whose rows have a known likeness to the primary: the more a task transfers to it, the more they have of it.
+
+The score of row i of task k is T[0, k] plus noise that is a function of (seed, task, row). As everywhere in the simulation, which
+rows are trained on does not matter, only how many batches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from sidequest.learning.protocol import Discrimination
+from sidequest.learning.simulated import SimulatedLearner
+
+NOISE = 0.1
+
+
+class SimulatedSimilarity(SimulatedLearner):
+    """Implements `sidequest.learning.protocol.TaskDiscriminator` too."""
+
+    def rows_to_rank(self, task: str, discrimination: Discrimination) -> np.ndarray:
+        rows = self.sizes[task]
+        used = _generator("rows", task, discrimination.seed).permutation(rows)[: discrimination.rows]
+        return np.delete(np.arange(rows), used)
+
+    def train_discriminator(self, discrimination: Discrimination) -> dict[str, Any]:
+        probe, used = self.fresh(discrimination.seed), {}
+        for task in sorted(self.tasks):
+            used[task] = min(discrimination.rows, self.sizes[task])
+            probe.train(task, round(discrimination.epochs * -(-used[task] // self.simulation.batch_size)))
+        return {"rows": used, "loss": 0.0, "accuracy": 1.0, "precision": "fp32", "empty": {}}
+
+    def rank_chunk(self, task: str, chunk: int, discrimination: Discrimination) -> int:
+        start = chunk * discrimination.chunk
+        rows = len(self.rows_to_rank(task, discrimination)[start : start + discrimination.chunk])
+        self.meter.of(task).evaluated_examples += rows
+        return rows
+
+    def similarities(self, task: str, discrimination: Discrimination) -> np.ndarray:
+        noise = _generator("score", task, discrimination.seed).standard_normal(self.sizes[task])
+        likeness = self.simulation.transfer[0, self._index(task)] + NOISE * noise
+        return likeness[self.rows_to_rank(task, discrimination)].astype(np.float32)
+
+
+def _generator(*names: object) -> np.random.Generator:
+    seed = hashlib.sha256("\0".join(map(str, names)).encode()).digest()[:8]
+    return np.random.default_rng(int.from_bytes(seed, "little"))
