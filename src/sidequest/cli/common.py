@@ -27,6 +27,9 @@ SeedOption = Annotated[int, typer.Option("--seed", help="Decides initial weights
 WorkersOption = Annotated[
     int | None, typer.Option("--workers", help="Processes at once, one thread each. Default: the number of cores.")
 ]
+TrackOption = Annotated[
+    list[str] | None, typer.Option("--track", help="tensorboard or mlflow: follow the run there. May be repeated.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 

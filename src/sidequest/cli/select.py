@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sidequest.cli.common import EncoderOption, ModelOption, SeedOption, SetOption, SuiteArgument
+from sidequest.cli.common import EncoderOption, ModelOption, SeedOption, SetOption, SuiteArgument, TrackOption
 
 NAME = "select"
 HELP = (
@@ -35,23 +35,29 @@ def command(
             "--storage", help="Database URL for the ledger of trials. Default: trials.log in the run directory."
         ),
     ] = None,
+    track: TrackOption = None,
 ) -> None:
     from sidequest.cli.common import finish_page, make_setup, progress_bar, show_encoding
     from sidequest.files import read_json
     from sidequest.learning.meter import Meter
     from sidequest.runs.selecting import make_method, select
+    from sidequest.runs.tracking import check_trackers, tracking
 
+    check_trackers(track or [])
     setup, settings = make_setup(suite, model, encoder, assignments)
     make_method(method, settings, seed)  # refuse bad names and settings before data is encoded
     unit = setup.single_run_work
-    with progress_bar() as progress:
+    facts = setup.provenance(method, settings, seed)
+    followed = {"method": method} | {key: value for key, value in facts.items() if key not in ("data", "rows")}
+    with progress_bar() as progress, tracking(track or [], out, NAME, followed) as log:
         show_encoding(setup, progress)
         rounds = progress.add_task(method, total=None, note="")
         trial = progress.add_task("trial", total=None, visible=False, note="")
 
         def on_round(done: int, total: int | None, entry: dict[str, Any], meter: Meter) -> None:
-            shown = ", ".join(f"{key} {_short(value)}" for key, value in entry.items())
-            progress.update(rounds, completed=done, total=total, note=f"{meter.work / unit:.1f}x  {shown}")
+            found = ", ".join(f"{key} {_short(value)}" for key, value in entry.items())
+            progress.update(rounds, completed=done, total=total, note=f"{meter.work / unit:.1f}x  {found}")
+            log(entry | {"x": meter.work / unit}, done)
 
         def on_batches(label: str, done: int, total: int, best: float | None) -> None:
             note = "" if best is None else f"best {best:.3f}"
@@ -68,6 +74,7 @@ def command(
             on_round=on_round,
             on_batches=on_batches,
         )
+        log({"cost": recipe.cost.model_dump(), "shares": recipe.phases[-1].shares}, 0)
     for index, phase in enumerate(recipe.phases):
         shares = ", ".join(f"{name} {phase.shares[name]:g}" for name in phase.tasks)
         typer.echo(f"phase {index + 1} ({phase.order}): {shares}")

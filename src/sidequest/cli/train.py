@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from sidequest.cli.common import TrackOption
+
 NAME = "train"
 HELP = (
     "Train the final model of a run directory or a recipe, score it once on the report split, and export it.\n\n"
@@ -24,12 +26,15 @@ def command(
     suite: Annotated[str | None, typer.Option("--suite", help="The suite; a run directory knows its own.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to; default: the run directory.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Default: the recipe's.")] = None,
+    track: TrackOption = None,
 ) -> None:
     from sidequest.cli.common import finish_page, progress_bar, recipe_and_suite, show_encoding
     from sidequest.errors import SettingsError
     from sidequest.runs.setup import Setup
+    from sidequest.runs.tracking import check_trackers, tracking
     from sidequest.runs.training import own_weights, train_recipe
 
+    check_trackers(track or [])
     if out is None:
         if not source.is_dir():
             raise SettingsError(f"{source}: training a recipe file needs -o; a run directory is its own")
@@ -40,14 +45,24 @@ def command(
     own = own_weights(source, recipe, seed)
     if own is None and setup.suite.goal == "primary":  # candidates that the recipe leaves out need no heads
         setup = Setup(setup.suite.subset(recipe.auxiliaries), setup.model, setup.train)
-    with progress_bar() as progress:
+    facts = {"method": recipe.method, **recipe.provenance, "seed": seed}
+    shown = {key: value for key, value in facts.items() if key not in ("data", "rows")}
+    with progress_bar() as progress, tracking(track or [], out, NAME, shown) as log:
         show_encoding(setup, progress)
         bar = progress.add_task("training", total=None, note="")
 
+        seen: list[float | None] = [None]
+
         def on_batches(done: int, total: int, best: float | None) -> None:
             progress.update(bar, completed=done, total=total, note="" if best is None else f"best on select {best:.3f}")
+            if best is not None and best != seen[-1]:
+                log({"best on select": best}, done)
+                seen.append(best)
 
         trained = train_recipe(setup, recipe, seed, directory=out, trained=own, progress=on_batches)
+        for entry in trained.history:
+            log({"select": entry["score"]}, entry["batches"])
+        log({"final": {"select": trained.select, "report": trained.report}, "majority": trained.majority}, 0)
     for split, scores in (("select", trained.select), ("report", trained.report)):
         typer.echo(f"{split}: " + ", ".join(f"{name} {value:.4f}" for name, value in scores.items()))
     if trained.majority is not None:

@@ -158,7 +158,7 @@ def _of_run(run: Run) -> Page:
 
 def _with_data(page: Page, directory: Path) -> Page:
     provenance, run = page.recipe.recipe.provenance, page.recipe.facts
-    page.tables["data"] = sections.data_table(page.record, provenance)
+    page.tables["data"] = sections.data_table(page.record, provenance, page.recipe.recipe.primary)
     versions = page.record.get("versions") or run.get("versions", {})
     page.tables["versions"] = sections.provenance_table(versions, page.record.get("machine", {}))
     page.commands = list(page.record.get("commands", {}).values())

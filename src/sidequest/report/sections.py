@@ -7,9 +7,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from sidequest.learning.fit import single_run_work
+from sidequest.learning.meter import Meter
 from sidequest.recipe import Recipe
 from sidequest.report.reading import Compared, Run
 from sidequest.report.tabulating import Cell, Column, Table, interval_glyph, number, signed, text
+from sidequest.settings import TrainSettings
+from sidequest.tasks.task import SPLITS
 
 TONES = {"helps": "good", "hurts": "bad", "baseline": "base"}
 
@@ -75,8 +79,8 @@ def run_verdict(run: Run) -> dict[str, Any]:
                     "This model is no better than the most frequent class: do not trust choices made with it."
                 )
     else:
-        sentences.append("The final model is not trained yet: `sidequest train` does it.")
-    sentences.append("One run cannot say whether this helps; `sidequest compare` does, over seeds.")
+        sentences.append("The final model is not trained yet; sidequest train does it.")
+    sentences.append("One run cannot say whether this helps; sidequest compare does, over seeds.")
     warnings += [str(warning) for warning in recipe.evidence.get("warnings", [])]
     return {"headline": headline + ".", "tone": "base", "sentences": sentences, "warnings": warnings}
 
@@ -215,14 +219,26 @@ def cost_table(run: Run) -> Table:
     selection = run.part("selection.json").get("meter", {})
     rows = [line("selection", selection, cost.x, cost.model_dump())]
     if meter := run.scores.get("meter"):
-        rows.append(line("training", meter, run.scores.get("training_x"), {}))
+        rows.append(line("training", meter, _training_x(run, meter), {}))
     return Table("cost", columns, rows)
+
+
+def _training_x(run: Run, meter: dict[str, Any]) -> float | None:
+    """The final training in single-task training runs, from the sizes and settings that the recipe was made with."""
+    if "training_x" in run.scores:
+        return run.scores["training_x"]
+    provenance = run.recipe.provenance
+    rows = provenance.get("rows", {}).get(run.recipe.primary, {})
+    if "train" not in rows or "train" not in provenance:
+        return None
+    unit = single_run_work(rows["train"], rows.get("select", 0), TrainSettings(**provenance["train"]))
+    return Meter.from_json(meter).cost(unit).x
 
 
 COSTS = ("x", "batches", "examples", "tokens", "evaluations", "trials")
 
 
-def data_table(record: Mapping[str, Any], provenance: Mapping[str, Any]) -> Table:
+def data_table(record: Mapping[str, Any], provenance: Mapping[str, Any], primary: str) -> Table:
     """A line per task and split; where the run recorded no facts, what its provenance says: rows and digests."""
     columns = [
         Column("task"),
@@ -235,9 +251,10 @@ def data_table(record: Mapping[str, Any], provenance: Mapping[str, Any]) -> Tabl
     ]
     tasks, digests = record.get("data", {}).get("tasks", {}), provenance.get("data", {})
     out = []
-    for name in dict.fromkeys([*tasks, *digests]):
+    for name in sorted({*tasks, *digests}, key=lambda name: (name != primary, name)):
         facts = tasks.get(name, {})
-        for split in facts.get("splits", digests.get(name, {})):
+        splits = facts.get("splits") or digests.get(name, {})
+        for split in (split for split in SPLITS if split in splits):
             found = facts.get("splits", {}).get(split, {})
             rows = found.get("rows", provenance.get("rows", {}).get(name, {}).get(split))
             words = found.get("words") or {}

@@ -18,7 +18,7 @@ def new_figure(title: str, x: str = "", y: str = "") -> go.Figure:
     """An empty figure in the house style: transparent, so that it sits on a light or a dark page."""
     figure = go.Figure()
     figure.update_layout(
-        title={"text": title, "x": 0, "xanchor": "left"},
+        title={"text": title, "x": 0, "xanchor": "left", "pad": {"l": 10}},
         xaxis_title=x,
         yaxis_title=y,
         template="plotly_white",
