@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import pyarrow.compute as pc
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -34,7 +35,7 @@ from sidequest.models.pooled_output import PooledOutput
 from sidequest.settings import TrainSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
-from sidequest.tasks.task import Form, Task
+from sidequest.tasks.task import Task
 
 if TYPE_CHECKING:
     from sidequest.learning.torch_learner import TorchLearner
@@ -123,9 +124,15 @@ def scores_of(logits: np.ndarray, column: int, discrimination: Discrimination) -
 
 def empty_rows(task: Task) -> int:
     """Train rows without any text."""
-    if task.form == Form.IMAGE:
-        return 0
-    return int((task.train.word_counts() == 0).sum())
+    found = np.zeros(len(task.train), dtype=bool)
+    for name, column in task.train.columns.items():
+        if name in ("text", "text_b"):
+            found |= np.asarray(pc.utf8_length(pc.utf8_trim_whitespace(column))) > 0
+        elif name == "choices":
+            found |= np.array([any(text.strip() for text in row) for row in column.to_pylist()], dtype=bool)
+        else:  # words to tag, or images
+            found |= np.array([len(row) > 0 for row in column], dtype=bool)
+    return int((~found).sum())
 
 
 def discriminator_loss(scores: Tensor, task: int, loss: str, positive_weights: Tensor) -> Tensor:
@@ -177,6 +184,11 @@ def _new(learner: Host, discrimination: Discrimination) -> tuple[TorchLearner, R
         suite, learner.family, learner.settings, seed=discrimination.seed, meter=Meter(), device=learner.device
     )
     pooled = PooledOutput(probe.model)
+    if isinstance(heads := getattr(probe.model, "heads", None), nn.ModuleDict):
+        # By name, like the tasks: the norm of all gradients is a sum, whose last bit depends on the order of parameters.
+        ordered = sorted(heads.items())
+        heads.clear()
+        heads.update(ordered)
     with seeded(discrimination.seed, "discriminator"):
         linear = nn.Linear(pooled.width, len(names))
         nn.init.normal_(linear.weight, std=0.02)

@@ -91,6 +91,8 @@ class Ranker:
 
 def agreement(first: np.ndarray, second: np.ndarray) -> float:
     """The least of Spearman's ρ between equal columns, [rows, tasks]; a column without differences agrees with nothing."""
+    if min(np.ptp(first, axis=0).min(), np.ptp(second, axis=0).min()) == 0:
+        return 0.0
     found = [spearmanr(first[:, column], second[:, column]).statistic for column in range(first.shape[1])]
     return float(np.nan_to_num(found, nan=0.0).min())
 
