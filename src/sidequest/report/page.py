@@ -108,7 +108,7 @@ def _of_comparison(compared: Compared) -> Page:
             methods.append(Method(row["method"], run, drawings, line, opened=row is best))
     shown = compared.runs.get(best["method"]) or next(iter(compared.runs.values()))
     record = record_of(compared.directory)
-    tables = {"comparison": sections.comparison_table(compared)}
+    tables = {"comparison": sections.comparison_table(compared), "details": sections.details_table(compared)}
     if (chosen := sections.chosen_table(compared)) is not None:
         tables["chosen"] = chosen
     sketches = {

@@ -103,12 +103,7 @@ def comparison_table(compared: Compared) -> Table:
         Column("", csv=()),
         Column("verdict"),
         Column("cost", numeric=True, csv=("x",), hint="selection and training, in single-task training runs"),
-        Column("seconds", numeric=True),
     ]
-    extra = [
-        (key, title, form) for key, title, form in OPTIONAL if any(row.get(key) is not None for row in compared.rows)
-    ]
-    columns += [Column(title, numeric=True, csv=(key,)) for key, title, form in extra]
     rows = []
     for row in sorted(compared.rows, key=lambda row: -row["mean"]):
         tone = TONES.get(row["verdict"], "")
@@ -129,8 +124,6 @@ def comparison_table(compared: Compared) -> Table:
                 Cell("", (), graphic=None if baseline else glyph),
                 text(row["verdict"], style=f"tag {tone}"),
                 number(row["x"], ".1f", "x"),
-                number(row["seconds"], ".1f"),
-                *(number(row.get(key), form) for key, title, form in extra),
             ]
         )
     note = (
@@ -140,16 +133,34 @@ def comparison_table(compared: Compared) -> Table:
     return Table("comparison", columns, rows, note if len(rows) > 2 else "")
 
 
-# Numbers that a comparison may hold besides; a column is shown where there are any.
-OPTIONAL = (
+def details_table(compared: Compared) -> Table:
+    """What else is known of each method: the other statistics, and the cost in all its units."""
+    known = [each for each in DETAILS if any(_is_number(row.get(each[0])) for row in compared.rows)]
+    columns = [Column("method"), *(Column(title, numeric=True, csv=(key,)) for key, title, _ in known)]
+    rows = [
+        [text(row["method"]), *(number(row.get(key), form) for key, _, form in known)]
+        for row in sorted(compared.rows, key=lambda row: -row["mean"])
+    ]
+    return Table("details", columns, rows)
+
+
+# A column is shown where a comparison has it.
+DETAILS = (
     ("probability_best", "probability of being best", ".0%"),
+    ("p_value", "p, corrected", ".3f"),
     ("effect_size", "effect size", "+.2f"),
-    ("p_value", "p", ".3f"),
-    ("corrected_p_value", "p, corrected", ".3f"),
+    ("bootstrap_low", "bootstrap from", "+.3f"),
+    ("bootstrap_high", "to", "+.3f"),
+    ("selection_x", "selection (x)", ".1f"),
     ("examples", "examples", ",.0f"),
     ("tokens", "tokens", ",.0f"),
+    ("seconds", "seconds", ",.1f"),
     ("peak_memory_mb", "peak memory (MB)", ",.0f"),
 )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def chosen_table(compared: Compared) -> Table | None:

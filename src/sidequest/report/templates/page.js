@@ -13,7 +13,7 @@
     gridcolor: ink("--line"), linecolor: ink("--line"), zerolinecolor: ink("--line"), zerolinewidth: 1,
     automargin: true, title: { standoff: 10, font: { size: 13 } }, ticks: "", ticklabelstandoff: 5,
   });
-  const template = () => ({
+  const template = (narrow) => ({
     layout: {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: ink("--soft") }, xaxis: axis(), yaxis: axis(),
@@ -21,13 +21,16 @@
       modebar: { bgcolor: "rgba(0,0,0,0)", color: ink("--faint"), activecolor: ink("--ink") },
       coloraxis: { colorbar: { outlinewidth: 0 } },
     },
-    data: { heatmap: [{ colorbar: { outlinewidth: 0, thickness: 12 } }], contour: [{ colorbar: { outlinewidth: 0, thickness: 12 } }] },
+    data: {
+      scatter: [{ textfont: { size: narrow ? 10 : 12 } }],
+      heatmap: [{ colorbar: { outlinewidth: 0, thickness: 12 } }], contour: [{ colorbar: { outlinewidth: 0, thickness: 12 } }],
+    },
   });
 
   // A phone has no room for wide margins, a legend beside the plot, or long labels on points.
   const layoutOf = (figure, place) => {
     const narrow = place.clientWidth < 420;
-    const layout = { ...figure.layout, template: template(), autosize: true, width: place.clientWidth };
+    const layout = { ...figure.layout, template: template(narrow), autosize: true, width: place.clientWidth };
     layout.height = figure.layout.height || (narrow ? 320 : 380);
     layout.margin = { l: 10, r: 12, t: 14, b: 36 };
     layout.legend = { ...figure.layout.legend, orientation: "h", x: 0, y: -0.18, yanchor: "top", yref: "paper", font: { size: 12 } };

@@ -1,0 +1,102 @@
+"""The page as a reader sees it: opened in a headless Chromium."""
+
+import pytest
+from run_directories import ENDING, HOSTILE
+
+from sidequest.report.browser import Browser, find_browser
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(
+        find_browser() is None, reason="no Chromium or Chrome on the PATH, and SIDEQUEST_BROWSER names none"
+    ),
+]
+
+# Opens everything, then waits until each figure on the page has been drawn; a figure that never is runs into the limit.
+DRAWN = """new Promise((resolve) => {
+  document.querySelectorAll("details").forEach((part) => { part.open = true; });
+  let tries = 0;
+  const look = () => {
+    const places = [...document.querySelectorAll("[data-figure]")];
+    const open = places.filter((place) => !place.querySelector("svg.main-svg, canvas"));
+    if (!open.length || ++tries > 300) resolve({ all: places.length, open: open.map((place) => place.dataset.figure) });
+    else setTimeout(look, 100);
+  };
+  look();
+})"""
+WIDTHS = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+# Elements that stick out of the window without a box around them that scrolls.
+STICKING = """[...document.querySelectorAll("main *")].filter((element) =>
+  element.getBoundingClientRect().right > innerWidth + 1 && !element.closest(".scroll, pre, .rows p, svg")
+).map((element) => element.outerHTML.slice(0, 80))"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("which", ["comparison", "run"])
+@pytest.mark.parametrize(("width", "dark"), [(400, True), (1400, False)])
+def test_every_figure_is_drawn_without_errors_and_nothing_overflows(browser, request, which, width, dark):
+    directory = request.getfixturevalue(which)
+    browser.open(directory / "report.html", width=width, dark=dark)
+    browser.evaluate("window.alert = (text) => console.error('alert: ' + text)")
+    found = browser.evaluate(DRAWN)
+    assert found["open"] == []
+    assert found["all"] >= (20 if which == "comparison" else 6)
+    assert browser.errors == []
+    scroll, client = browser.evaluate(WIDTHS)
+    assert client == width
+    assert scroll <= client
+    assert browser.evaluate(STICKING) == []
+    assert browser.evaluate("document.documentElement.dataset.theme") == ("dark" if dark else "light")
+
+
+def test_a_script_in_a_dataset_is_shown_and_not_executed(browser, comparison, tmp_path):
+    # In a copy whose first script listens: an alert while the page is read would be missed by anything later.
+    page = (comparison / "report.html").read_text(encoding="utf-8")
+    copy = tmp_path / "copy.html"
+    copy.write_text(
+        page.replace("<title>", "<script>alert = (t) => { document.alerted = t; };</script><title>", 1), "utf-8"
+    )
+    browser.open(copy, width=1400)
+    browser.evaluate(DRAWN)
+    assert browser.evaluate("document.alerted === undefined")
+    text = browser.evaluate("document.body.innerText")
+    assert HOSTILE in text
+    assert ENDING in text
+    assert browser.evaluate("document.querySelectorAll('img[onerror], main script').length") == 0
+    # Names inside figures, too: legends and axes show the tag as it was written.
+    figures = browser.evaluate("[...document.querySelectorAll('svg text')].map((text) => text.textContent)")
+    assert any(HOSTILE in text for text in figures)
+
+
+def test_the_theme_can_be_switched_and_the_recipe_copied(browser, run):
+    browser.open(run / "report.html", width=1000)
+    browser.evaluate(DRAWN)
+    colour = "getComputedStyle(document.body).backgroundColor"
+    before = browser.evaluate(colour)
+    browser.evaluate("document.getElementById('theme').click()")
+    assert browser.evaluate(colour) != before
+    browser.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    browser.evaluate("document.querySelector('[data-copies=recipe-text]').click()")
+    assert browser.evaluate("window.copied") == (run / "recipe.json").read_text(encoding="utf-8")
+    assert browser.errors == []
+
+
+def test_a_csv_link_holds_the_table(browser, comparison):
+    browser.open(comparison / "report.html")
+    link = browser.evaluate("document.querySelector('a[download=\"comparison.csv\"]').href")
+    found = browser.evaluate(f"atob({link.partition('base64,')[2]!r})")
+    assert found == (comparison / "tables" / "comparison.csv").read_text(encoding="utf-8")
+
+
+def test_errors_of_a_page_are_seen(browser, tmp_path):
+    """The listener itself: without it the tests above would pass on a broken page."""
+    page = tmp_path / "broken.html"
+    page.write_text("<!doctype html><script>console.error('one'); missing();</script><img src='none.png'>")
+    browser.open(page)
+    assert any("one" in error for error in browser.errors)
+    assert any("missing is not defined" in error for error in browser.errors)
