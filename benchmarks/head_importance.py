@@ -27,7 +27,7 @@ from sidequest.learning.torch_learner import TorchLearner
 from sidequest.methods.base import Pool
 from sidequest.methods.gradts import FgSettings, GradTSFg
 from sidequest.models.encoders import resolve
-from sidequest.reproduce.peak_memory import PeakMemory
+from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.setup import Setup
 from sidequest.search.evidence_cache import EvidenceCache
 from sidequest.settings import ModelSettings, TrainSettings

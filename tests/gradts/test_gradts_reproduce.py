@@ -10,7 +10,7 @@ from sidequest.recipe import Recipe
 from sidequest.reproduce import EXPERIMENTS, Options
 from sidequest.reproduce import gradts as experiment
 from sidequest.reproduce.gradts_suites import FOLDERS, GRADTS, Part, Plan, full_plan, load_tasks, small_plan
-from sidequest.reproduce.peak_memory import PeakMemory
+from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.selecting import make_method
 from sidequest.settings import ModelSettings, TrainSettings
 from sidequest.tasks.catalog import entry_name

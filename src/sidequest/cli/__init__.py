@@ -6,7 +6,22 @@ import sys
 
 import typer
 
-from sidequest.cli import check, compare, demo, export, init, methods, predict, report, reproduce, select, show, train
+from sidequest.cli import (
+    check,
+    compare,
+    demo,
+    export,
+    init,
+    methods,
+    oracle,
+    predict,
+    report,
+    reproduce,
+    score,
+    select,
+    show,
+    train,
+)
 from sidequest.errors import SidequestError
 
 app = typer.Typer(
@@ -18,7 +33,23 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for module in (demo, init, check, methods, select, show, train, predict, compare, report, export, reproduce):
+COMMANDS = (
+    demo,
+    init,
+    check,
+    methods,
+    select,
+    show,
+    train,
+    predict,
+    compare,
+    oracle,
+    score,
+    report,
+    export,
+    reproduce,
+)
+for module in COMMANDS:
     app.command(name=module.NAME, help=module.HELP, no_args_is_help=module.NEEDS_ARGUMENTS)(module.command)
 
 

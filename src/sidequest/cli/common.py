@@ -34,9 +34,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 
 
 def make_setup(
-    suite: str, model: str | None, encoder: str | None, assignments: list[str] | None
+    suite: str, model: str | None, encoder: str | None, assignments: list[str] | None, primary: str | None = None
 ) -> tuple[Setup, dict[str, Any]]:
-    """The setup, and the method's own settings from --set."""
+    """The setup, and the method's own settings from --set. primary: another one than the suite's."""
     from sidequest.runs.setup import Setup
     from sidequest.settings import parse_assignments
     from sidequest.tasks.loading import load_suite
@@ -46,7 +46,7 @@ def make_setup(
         given["model"]["kind"] = model
     if encoder is not None:
         given["model"]["encoder"] = encoder
-    return Setup.of(load_suite(suite), given["model"], given["train"], where="--set"), given["method"]
+    return Setup.of(load_suite(suite, primary), given["model"], given["train"], where="--set"), given["method"]
 
 
 def recipe_and_suite(source: Path, suite: str | None) -> tuple[Recipe, Setup]:

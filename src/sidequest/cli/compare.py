@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sidequest.cli.common import EncoderOption, JsonOption, ModelOption, SetOption, SuiteArgument, WorkersOption
+
+if TYPE_CHECKING:
+    from sidequest.runs.comparing import Comparison
+    from sidequest.runs.setup import Setup
 
 NAME = "compare"
 HELP = (
     "Compare methods over seeds: each selects on the select split, trains, and is scored on the report split.\n\n"
     "single, all, size and random-subset are always included. Results are kept: the same command continues.\n\n"
     "Example: sidequest compare suite.yaml -m heu-size,heu-type --seeds 5 -o runs/compare\n\n"
-    "A method's own settings: --set heu-size.name=value."
+    "A method's own settings: --set heu-size.name=value. Equal cost: --budget 20 stops every selection at 20x. "
+    "Several primaries: --primary rte,mrpc gives one table with a column for each."
 )
 NEEDS_ARGUMENTS = True
 
@@ -24,6 +29,12 @@ def command(
     methods: Annotated[str, typer.Option("--methods", "-m", help="Names, separated by commas.")] = "",
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 5,
     out: Annotated[Path, typer.Option("--out", "-o", help="The directory of the comparison.")] = Path("runs/compare"),
+    budget: Annotated[
+        float | None, typer.Option("--budget", min=0, help="The most that a selection may cost, in single-task runs.")
+    ] = None,
+    primary: Annotated[
+        str | None, typer.Option("--primary", help="Other primaries than the suite's, separated by commas.")
+    ] = None,
     model: ModelOption = None,
     encoder: EncoderOption = None,
     assignments: SetOption = None,
@@ -32,51 +43,57 @@ def command(
 ) -> None:
     import json
 
-    from sidequest.cli.common import default_workers, make_setup, progress_bar, warm
-    from sidequest.cli.tables import print_comparison
-    from sidequest.methods import METHODS
-    from sidequest.runs.comparing import ALWAYS, Outcome, compare
+    from sidequest.cli.arguments import method_settings
+    from sidequest.cli.common import default_workers, finish_page, make_setup
+    from sidequest.cli.tables import print_comparison, print_primaries
+    from sidequest.errors import SettingsError
+    from sidequest.runs.comparing import ALWAYS
+    from sidequest.runs.primaries import write_table
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
-    own: dict[str, list[str]] = {}
-    shared = []
-    for assignment in assignments or []:
-        prefix = assignment.partition("=")[0].partition(".")[0]
-        if prefix in METHODS and "." in assignment.partition("=")[0]:
-            own.setdefault(prefix, []).append(assignment.partition(".")[2])
+    settings, shared = method_settings(list(dict.fromkeys([*ALWAYS, *names])), assignments)
+    wanted = {name: settings[name] for name in dict.fromkeys([*names, *(n for n in ALWAYS if settings[n])])}
+    primaries: list[str | None] = [name.strip() for name in (primary or "").split(",") if name.strip()]
+    setups = []
+    for name in primaries or [None]:  # all are read before any work starts
+        setup, stray = make_setup(suite, model, encoder, shared, primary=name)
+        if stray:
+            raise SettingsError(f"--set {next(iter(stray))}: say which method it is for, as in --set METHOD.name=value")
+        setups.append(setup)
+    comparisons: dict[str, Comparison] = {}
+    for setup in setups:
+        place = out if len(setups) == 1 else out / setup.suite.primary
+        found = _compare(setup, wanted, seeds, place, budget, workers or default_workers())
+        comparisons[setup.suite.primary] = found
+        if not as_json:
+            print_comparison(found)
+            finish_page(place, setup.suite, suite)
+    if len(setups) > 1:
+        table = write_table(comparisons, out)
+        if as_json:
+            typer.echo(json.dumps(table, indent=2))
         else:
-            shared.append(assignment)
-    setup, stray = make_setup(suite, model, encoder, shared)
-    if stray:
-        from sidequest.errors import SettingsError
+            print_primaries(table)
+            typer.echo(f"written to {out / 'table.json'} and {out / 'table.csv'}")
+    elif as_json:
+        typer.echo(json.dumps(comparisons[setups[0].suite.primary].to_json(), indent=2))
+    else:
+        typer.echo(f"written to {out / 'comparison.json'} and {out / 'outcomes.parquet'}")
 
-        raise SettingsError(f"--set {next(iter(stray))}: say which method it is for, as in --set METHOD.name=value")
-    from sidequest.settings import parse_assignments
 
-    chosen = {name: parse_assignments(own.get(name, []))["method"] for name in dict.fromkeys([*ALWAYS, *names])}
+def _compare(
+    setup: Setup, methods: dict[str, dict[str, Any]], seeds: int, out: Path, budget: float | None, workers: int
+) -> Comparison:
+    from sidequest.cli.common import progress_bar, warm
+    from sidequest.runs.comparing import Outcome, compare
+
     if setup.model.kind in ("bilstm", "pooled"):
         warm(setup)
     with progress_bar() as progress:
-        bar = progress.add_task("comparing", total=None, note="")
+        bar = progress.add_task(f"comparing on {setup.suite.primary}", total=None, note="")
 
         def on_done(count: int, total: int, outcome: Outcome) -> None:
             note = f"{outcome.method} seed {outcome.seed}: {outcome.score:.3f}"
             progress.update(bar, completed=count, total=total, note=note)
 
-        comparison = compare(
-            setup,
-            {name: chosen[name] for name in names},
-            range(seeds),
-            out,
-            workers=workers or default_workers(),
-            on_done=on_done,
-        )
-    if as_json:
-        typer.echo(json.dumps(comparison.to_json(), indent=2))
-    else:
-        from sidequest.report.comparison import scores_with_intervals
-        from sidequest.report.style import save
-
-        print_comparison(comparison)
-        save(scores_with_intervals(comparison.to_json()), out / "comparison")
-        typer.echo(f"written to {out / 'comparison.json'}; the figure: {out / 'comparison.html'}")
+        return compare(setup, methods, range(seeds), out, budget=budget, workers=workers, on_done=on_done)

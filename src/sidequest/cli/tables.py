@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from sidequest.runs.comparing import Comparison
+    from sidequest.runs.scoring import Standing
+    from sidequest.runs.truth import TruthTable
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -19,7 +23,7 @@ def print_comparison(comparison: Comparison) -> None:
     title = f"{comparison.primary}: {comparison.metric} on report, {seeds} seed{'s' if seeds > 1 else ''}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("method", no_wrap=True)
-    for column in ("mean ± 95 %", "against single", "cost"):
+    for column in ("mean ± 95 %", "against single", "best", "cost"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict")
     for row in comparison.rows:
@@ -29,7 +33,8 @@ def print_comparison(comparison: Comparison) -> None:
             row.method,
             f"{row.mean:.3f}" + (f" ± {half:.3f}" if math.isfinite(half) else ""),
             "" if row.verdict == "baseline" else f"{row.difference:+.3f}{interval}",
-            f"{row.x:.1f}x",
+            f"{row.probability_best:.0%}",
+            f"{row.x:.1f}x" + ("!" if row.stopped else ""),
             "unclear" if row.verdict == "no clear difference" else row.verdict,
         )
     console = Console()
@@ -41,6 +46,8 @@ def print_comparison(comparison: Comparison) -> None:
         names = [name if share == 1 else f"{name} {share:.0%}" for name, share in row.chosen.items() if share > 0]
         chosen.add_row(row.method, ", ".join(names) or "none")
     console.print(chosen)
+    if any(row.stopped for row in comparison.rows):
+        console.print(f"! stopped by the budget of {comparison.budget:g}x, at least on some seeds.")
     single = next(row for row in comparison.rows if row.verdict == "baseline")
     if comparison.majority is not None:
         console.print(f"Always the most frequent class: {comparison.majority:.3f}.")
@@ -51,3 +58,74 @@ def print_comparison(comparison: Comparison) -> None:
                 style="bold",
             )
     console.print(f"Verdict: {comparison.verdict}.", style="bold")
+
+
+def print_primaries(table: Mapping[str, Any]) -> None:
+    """The large table: a row per method, a column per primary; + and − mark clear differences from single-task training."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    marks = {"helps": " +", "hurts": " −"}
+    shown = Table(title="report, mean over seeds", title_justify="left", box=SIMPLE_HEAD)
+    shown.add_column("method", no_wrap=True)
+    for primary, metric in table["metrics"].items():
+        shown.add_column(f"{primary}\n{metric}", justify="right")
+    shown.add_column("average", justify="right")
+    for method, cells in table["methods"].items():
+        scores = [f"{cells[name]['mean']:.3f}{marks.get(cells[name]['verdict'], '  ')}" for name in table["metrics"]]
+        shown.add_row(method, *scores, f"{cells['average']['mean']:.3f}")
+    console = Console()
+    console.print(shown)
+    console.print("+ helps, − hurts: beyond the noise, against single-task training.")
+
+
+def print_truth(table: TruthTable) -> None:
+    """The best and the worst subsets, and whether the choice matters."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    ranked = sorted(table.means, key=lambda chosen: -table.means[chosen])
+    shown = ranked if len(ranked) <= 16 else [*ranked[:8], *ranked[-4:]]
+    truth = Table(title=f"{table.primary}: {table.metric} on report", title_justify="left", box=SIMPLE_HEAD)
+    for column in ("rank", "mean", "regret"):
+        truth.add_column(column, justify="right")
+    truth.add_column("auxiliaries")
+    for chosen in shown:
+        mean, regret = table.means[chosen], table.regret(chosen)
+        truth.add_row(str(table.rank(chosen)), f"{mean:.4f}", f"{regret:.4f}", ", ".join(chosen) or "none")
+    console = Console()
+    console.print(truth)
+    of = "all" if table.complete else "a sample of"
+    console.print(f"{of} {len(ranked)} subsets, {len(table.seeds)} seeds. {table.signal.words}", style="bold")
+
+
+def print_standings(standings: Sequence[Standing]) -> None:
+    """Regret, rank and cost of every method on every truth table."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("truth", no_wrap=True)
+    table.add_column("method", no_wrap=True)
+    for column in ("regret ± 95 %", "best 0, worst 1", "rank", "cost"):
+        table.add_column(column, justify="right", no_wrap=True)
+    before = ""
+    for row in sorted(standings, key=lambda row: (row.truth, math.isnan(row.regret), row.regret)):
+        name, before = ("" if row.truth == before else row.truth), row.truth
+        if row.failed:
+            table.add_row(name, row.method, row.failed)
+            continue
+        half = row.high - row.regret
+        interval = f" ± {half:.4f}" if math.isfinite(half) else ""
+        table.add_row(
+            name,
+            row.method,
+            f"{row.regret:.4f}{interval}",
+            f"{row.relative:.2f}",
+            f"{row.rank:.1f} of {row.subsets}",
+            f"{row.x:.1f}x",
+        )
+    Console().print(table)

@@ -69,6 +69,7 @@ class _AutoSeM(Method[SettingsT, AutoSeMState]):
 
     paper = "Guo, Pasunuru and Bansal 2019, AutoSeM"
     returns = "mixture"
+    anytime = True  # in stage 2, by its trials so far; in stage 1 nothing is selected yet
     State = AutoSeMState
 
     @property

@@ -15,6 +15,9 @@ Some methods learn weights *while* they train, so that the model in the learner 
 `trains_model` and says in `improved` when the model is the best yet: the driver keeps it, gives it back at the end and saves it
 in `trained/` beside the recipe. The recipe still says what to train on, for a model of another size or another trainer.
 
+A method whose `recipe` means something after any number of calls sets `anytime`: stopped by a budget, it decides by what it has
+seen so far.
+
 Rules. State is a pydantic model of plain data; a method keeps nothing on itself. `rng` is made anew for each call from (seed,
 number of the call), so nothing about randomness needs saving. A method never imports torch and never sees *report*: it is maths
 and decisions. It must not depend on the order of the candidates in the suite.
@@ -96,6 +99,7 @@ class Method(ABC, Generic[SettingsT, StateT]):
     returns: ClassVar[str] = "tasks"
     requires: ClassVar[tuple[type, ...]] = ()
     trains_model: ClassVar[bool] = False
+    anytime: ClassVar[bool] = False
     Settings: ClassVar[type[Settings]] = NoSettings
     State: ClassVar[type[State]]
 

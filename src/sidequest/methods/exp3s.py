@@ -71,6 +71,7 @@ class Exp3S(Method[Exp3SSettings, Exp3SState]):
     paper = "Glover & Hokamp 2019, Task Selection Policies for Multitask Learning, Sec. 3.2"
     cost = "one run over all tasks, with a third more work per step"
     returns = "mixture"
+    anytime = True
     requires = (PredictionGain,)
     Settings = Exp3SSettings
     State = Exp3SState

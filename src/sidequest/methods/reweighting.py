@@ -59,6 +59,7 @@ class Reweighting(Method[SettingsT, ReweightingState]):
     """Subclasses write `round`, which ends with `self.ended(...)`."""
 
     trains_model: ClassVar[bool] = True
+    anytime: ClassVar[bool] = True
     returns: ClassVar[str] = "weights, model"
     State = ReweightingState
 

@@ -26,8 +26,8 @@ from sidequest.report.tables import markdown_table
 from sidequest.reproduce import Options
 from sidequest.reproduce.data import data_directory
 from sidequest.reproduce.gradts_suites import GRADTS, Part, Plan, full_plan, load_tasks, setup_of, small_plan
-from sidequest.reproduce.peak_memory import PeakMemory
 from sidequest.runs.comparing import Comparison, Job, Outcome, run_job, summarise
+from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.setup import Setup
 from sidequest.search.executors import run_jobs
 from sidequest.tasks.task import Task

@@ -24,7 +24,7 @@ from sidequest.learning.guard import GuardedLearner
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Learner, Snapshot
 from sidequest.methods.base import Method, Pool, State
-from sidequest.recipe import Recipe
+from sidequest.recipe import Phase, Recipe
 from sidequest.search.trials import TrialRunner
 
 TRAINED = "trained"  # the weights of a method that trains the model itself, in its run directory
@@ -58,12 +58,15 @@ def run_method(
     provenance: dict[str, Any] | None = None,
     directory: Path | None = None,
     parallel: int = 1,
+    budget: float | None = None,
     checkpoint_seconds: float = 60.0,
     on_round: OnRound | None = None,
 ) -> Recipe:
     """Run a method to its end and return its recipe; with a directory, continue what was begun there.
 
     If the method trains the model itself, the learner ends with its best weights, saved in `directory/trained`.
+    budget: stop when the selection has cost this much, in x. A method that can decide at any time then decides by what it has
+        seen; any other has no decision, and its recipe is the primary alone. The recipe's provenance says so.
     """
     check_requirements(method, learner)
     guarded = GuardedLearner(learner)
@@ -73,7 +76,11 @@ def run_method(
         learner.meter = Meter()
         at = _At(method.start(pool, _rng(method.seed, 0)))
     saved = time.monotonic()
+    stopped = False
     while not method.done(at.state):
+        if budget is not None and learner.meter.cost(single_run_work).x >= budget:
+            stopped = True
+            break
         plans = method.ask(at.state, parallel)
         if plans:
             for plan, result in zip(plans, trials.run(plans), strict=True):
@@ -102,8 +109,12 @@ def run_method(
     if directory is not None:
         for name, data in method.artifacts(at.state).items():
             write_atomically(directory / name, data)
-    recipe = method.recipe(at.state)
-    changes = {"cost": learner.meter.cost(single_run_work), "provenance": provenance or {}}
+    if stopped and not (method.anytime and at.calls):
+        recipe = Recipe(method=method.name, primary=pool.primary, phases=(Phase(shares={pool.primary: 1}),))
+    else:
+        recipe = method.recipe(at.state)
+    noted = {"stopped_by_budget": budget} if stopped else {}
+    changes = {"cost": learner.meter.cost(single_run_work), "provenance": {**(provenance or {}), **noted}}
     return Recipe(**{**recipe.model_dump(), **changes})
 
 

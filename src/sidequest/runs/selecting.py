@@ -43,6 +43,7 @@ def select(
     directory: Path | None = None,
     workers: int = 1,
     storage: str | None = None,
+    budget: float | None = None,
     on_round: OnRound | None = None,
     on_batches: OnBatches | None = None,
 ) -> Recipe:
@@ -51,10 +52,12 @@ def select(
     workers: how many of a method's trials run at once, each in a process of its own. A method that learns from its trials
         asks for as many before it sees a score, so another number may lead it another way.
     storage: a database URL for the ledger of trials; None: the file `trials.log` of the run directory.
+    budget: the most that the selection may cost, in x; see `run_method`.
     """
     chosen = make_method(method, settings, seed)
     plain = chosen.settings.model_dump(mode="json")
-    if directory is not None and open_run(directory, setup, method, plain, seed):
+    bounded = plain if budget is None else {**plain, "budget": budget}  # another budget is another run
+    if directory is not None and open_run(directory, setup, method, bounded, seed):
         done = directory / "recipe.json"
         if done.exists():
             return Recipe.read(done)
@@ -72,6 +75,7 @@ def select(
             provenance=setup.provenance(method, plain, seed),
             directory=directory,
             parallel=workers,
+            budget=budget,
             on_round=on_round,
         )
     if directory is not None:

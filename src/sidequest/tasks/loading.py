@@ -29,22 +29,28 @@ from sidequest.tasks.task import Task
 EMBEDDED = ("digits", "planted")
 
 
-def load_suite(source: str | Path) -> Suite:
-    """A suite from a YAML file, or an embedded one by name."""
+def load_suite(source: str | Path, primary: str | None = None) -> Suite:
+    """A suite from a YAML file, or an embedded one by name. primary: another one than the file says."""
     problems = Problems()
-    suite, _ = load_suite_with_problems(source, problems)
+    suite, _ = load_suite_with_problems(source, problems, primary)
     problems.raise_errors()
     assert suite is not None, "a suite without errors is a suite"
     return suite
 
 
-def load_suite_with_problems(source: str | Path, problems: Problems) -> tuple[Suite | None, dict[str, LoadedTask]]:
+def load_suite_with_problems(
+    source: str | Path, problems: Problems, primary: str | None = None
+) -> tuple[Suite | None, dict[str, LoadedTask]]:
     """Like `load_suite`, but faults go to `problems`; the tasks that could be read are returned even if the suite could not."""
     path = Path(source)
     if not path.exists():
-        return _embedded(str(source)), {}
+        suite = _embedded(str(source))
+        return suite if primary is None else suite.with_primary(primary), {}
     with problems.catch():
-        return load_suite_data(read_suite_file(path), path.parent, str(path), problems, path)
+        data = read_suite_file(path)
+        if primary is not None:
+            data["primary"] = primary
+        return load_suite_data(data, path.parent, str(path), problems, path)
     return None, {}
 
 

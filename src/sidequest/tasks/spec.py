@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -178,10 +180,24 @@ class SuiteSpec(Settings):
     train: dict[str, Any] = Field(default_factory=dict)
 
 
+def _with_environment(text: str, path: Path) -> str:
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in os.environ:
+            line = text.count("\n", 0, found.start()) + 1
+            raise SettingsError(f"{path}, line {line}: the environment variable {found[1]} is not set")
+        return os.environ[found[1]]
+
+    return re.sub(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", value, text)
+
+
 def read_suite_file(path: Path) -> dict[str, Any]:
-    """The YAML of a suite file; a key that is written twice is refused, because YAML would keep only the last."""
+    """The YAML of a suite file; a key that is written twice is refused, because YAML would keep only the last.
+
+    `${NAME}` stands for an environment variable, so that one file serves machines that keep their data in different places.
+    """
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
+        text = path.read_text(encoding="utf-8")
+        data = yaml.load(_with_environment(text, path), Loader=_StrictLoader)
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise SettingsError(f"{path}: not a YAML file: {' '.join(str(error).split())}") from None
     except OSError as error:

@@ -1,0 +1,67 @@
+"""sidequest oracle: every subset of the candidates, trained and scored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sidequest.cli.common import EncoderOption, JsonOption, ModelOption, SetOption, SuiteArgument, WorkersOption
+
+NAME = "oracle"
+HELP = (
+    "Train every subset of the candidates on every seed, and keep the scores as a truth table.\n\n"
+    "Up to 8 candidates all subsets are tried, beyond that a seeded sample. The same command continues after a kill. "
+    "`sidequest score` then judges methods by the table, without training their choices.\n\n"
+    "Example: sidequest oracle digits --seeds 5 -o truth/digits.json"
+)
+NEEDS_ARGUMENTS = True
+
+
+def command(
+    suite: SuiteArgument,
+    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 5,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The truth table.")] = Path("truth.json"),
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=2, help="So many random subsets instead of all.")
+    ] = None,
+    model: ModelOption = None,
+    encoder: EncoderOption = None,
+    assignments: SetOption = None,
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    from sidequest.cli.arguments import own_command
+    from sidequest.cli.common import default_workers, make_setup, progress_bar, warm
+    from sidequest.cli.tables import print_truth
+    from sidequest.errors import SettingsError
+    from sidequest.runs.oracle import SubsetJob, SubsetResult, oracle
+
+    setup, stray = make_setup(suite, model, encoder, assignments)
+    if stray:
+        raise SettingsError(f"--set {next(iter(stray))}: an oracle has no method; use train.NAME or model.NAME")
+    if setup.model.kind in ("bilstm", "pooled"):
+        warm(setup)
+    with progress_bar() as progress:
+        bar = progress.add_task("training subsets", total=None, note="")
+
+        def on_done(count: int, total: int, job: SubsetJob, result: SubsetResult) -> None:
+            note = f"{{{', '.join(job.auxiliaries)}}} seed {job.seed}: {result.report:.3f}"
+            progress.update(bar, completed=count, total=total, note=note)
+
+        table = oracle(
+            setup,
+            range(seeds),
+            out,
+            command=own_command(),
+            suite=suite,
+            sample=sample,
+            workers=workers or default_workers(),
+            on_done=on_done,
+        )
+    if as_json:
+        typer.echo(table.model_dump_json(indent=2))
+    else:
+        print_truth(table)
+        typer.echo(f"written to {out}")

@@ -1,0 +1,79 @@
+"""sidequest score: how good a method's choice is, by a truth table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sidequest.cli.common import JsonOption, SetOption, WorkersOption
+
+NAME = "score"
+HELP = (
+    "Judge methods by truth tables: each selects on the table's suite, and its choice is looked up, not trained.\n\n"
+    "Regret is how far the chosen set is below the best one, rank its place among all subsets, x the cost of choosing.\n\n"
+    "Example: sidequest score -m autosem-p1,heu-size,random-subset --truth truth/digits.json --seeds 3 -o runs/score\n\n"
+    "A method's own settings: --set autosem-p1.rounds=100."
+)
+NEEDS_ARGUMENTS = True
+
+
+def command(
+    methods: Annotated[str, typer.Option("--methods", "-m", help="Names, separated by commas.")],
+    truth: Annotated[list[Path], typer.Option("--truth", help="A truth table; may be repeated.")],
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds of each method.")] = 3,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="A directory for runs, tables and the figure.")
+    ] = None,
+    suite: Annotated[str | None, typer.Option("--suite", help="Where the suite is now, for one table.")] = None,
+    assignments: SetOption = None,
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    import json
+
+    from sidequest.cli.arguments import method_settings
+    from sidequest.cli.common import default_workers, progress_bar, warm
+    from sidequest.cli.tables import print_standings
+    from sidequest.errors import SettingsError
+    from sidequest.files import write_json
+    from sidequest.runs.scoring import Judged, Standing, Truth, judge
+
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    settings, shared = method_settings(names, assignments)
+    if shared:
+        raise SettingsError(f"--set {shared[0]}: say which method it is for, as in --set METHOD.name=value")
+    if suite is not None and len(truth) > 1:
+        raise SettingsError("--suite: goes with one --truth, found several")
+    judged: list[Judged] = []
+    standings: list[Standing] = []
+    tables = [Truth.read(path, suite) for path in truth]  # refuse a bad table before any work
+    for table in tables:
+        if table.setup.model.kind in ("bilstm", "pooled"):
+            warm(table.setup)
+        with progress_bar() as progress:
+            bar = progress.add_task(table.name, total=None, note="")
+
+            def on_done(count: int, total: int, result: Judged | str, progress=progress, bar=bar) -> None:  # type: ignore[no-untyped-def]
+                note = result if isinstance(result, str) else f"{result.method} seed {result.seed}: {result.regret:.4f}"
+                progress.update(bar, completed=count, total=total, note=note)
+
+            found = judge(
+                table, settings, range(seeds), directory=out, workers=workers or default_workers(), on_done=on_done
+            )
+        judged += found[0]
+        standings += found[1]
+    results = {"standings": [vars(row) for row in standings], "judged": [vars(row) for row in judged]}
+    if out is not None:
+        from sidequest.report.quality import regret_against_cost
+        from sidequest.report.style import save
+
+        write_json(out / "scores.json", results)
+        save(regret_against_cost(results["standings"]), out / "regret-against-cost")
+    if as_json:
+        typer.echo(json.dumps(results, indent=2))
+    else:
+        print_standings(standings)
+        if out is not None:
+            typer.echo(f"written to {out / 'scores.json'}; the figure: {out / 'regret-against-cost.html'}")

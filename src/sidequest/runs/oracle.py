@@ -1,0 +1,122 @@
+"""The oracle: train every subset of the candidates, and keep what each is worth as a truth table."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sidequest.errors import SettingsError
+from sidequest.methods.baselines import one_to_one
+from sidequest.recipe import Recipe
+from sidequest.runs.finals import train_once
+from sidequest.runs.setup import Setup
+from sidequest.runs.truth import SubsetScores, TruthTable
+from sidequest.search.executors import run_jobs
+
+MOST_CANDIDATES = 8  # 256 subsets; beyond that a sample
+SAMPLE = 256
+
+
+@dataclass(frozen=True)
+class SubsetJob:
+    auxiliaries: tuple[str, ...]
+    seed: int
+
+
+@dataclass(frozen=True)
+class SubsetResult:
+    report: float
+    select: float
+    x: float
+
+
+def oracle(
+    setup: Setup,
+    seeds: Sequence[int],
+    path: Path,
+    *,
+    command: str,
+    suite: str,
+    sample: int | None = None,
+    workers: int = 1,
+    on_done: Callable[[int, int, SubsetJob, SubsetResult], None] | None = None,
+) -> TruthTable:
+    """Every subset on every seed. Each training is kept when it ends, so the same call continues after a kill.
+
+    suite: the suite's name or file, as the user gave it. sample: so many random subsets instead of all.
+    """
+    candidates = tuple(sorted(setup.suite.candidates))
+    if not candidates:
+        raise SettingsError(f"suite {setup.suite.name!r} has no candidates: there is nothing to choose")
+    subsets = some_subsets(candidates, sample)
+    jobs = [SubsetJob(auxiliaries, seed) for seed in seeds for auxiliaries in subsets]
+    common = Setup(setup.suite, setup.model, setup.train)  # without what this process has already loaded
+    results: dict[SubsetJob, SubsetResult] = {}
+    for count, (index, result) in enumerate(run_jobs(run_subset, common, jobs, workers), start=1):
+        results[jobs[index]] = result
+        if on_done is not None:
+            on_done(count, len(jobs), jobs[index], result)
+    table = TruthTable(
+        command=command,
+        suite=_relative(suite, path),
+        primary=setup.suite.primary,
+        metric=setup.suite.tasks[setup.suite.primary].metric,
+        candidates=candidates,
+        seeds=tuple(seeds),
+        complete=len(subsets) == 2 ** len(candidates),
+        model=setup.model.model_dump(mode="json"),
+        train=setup.train.model_dump(mode="json"),
+        data={name: dict(task.fingerprints) for name, task in sorted(setup.suite.tasks.items())},
+        rows={n: {s: len(rows) for s, rows in task.splits.items()} for n, task in sorted(setup.suite.tasks.items())},
+        subsets=tuple(_over_seeds(auxiliaries, seeds, results) for auxiliaries in subsets),
+    )
+    table.write(path)
+    return table
+
+
+def some_subsets(candidates: Sequence[str], sample: int | None = None) -> list[tuple[str, ...]]:
+    """All subsets, small ones first; or the empty, the full and random ones, drawn by the names of the candidates alone."""
+    if sample is None and len(candidates) <= MOST_CANDIDATES:
+        sizes = range(len(candidates) + 1)
+        return [chosen for size in sizes for chosen in itertools.combinations(sorted(candidates), size)]
+    wanted = min(sample or SAMPLE, 2 ** len(candidates))
+    names = np.array(sorted(candidates))
+    rng = np.random.default_rng(list("\0".join(names).encode()))
+    found: dict[tuple[str, ...], None] = {(): None, tuple(names.tolist()): None}
+    while len(found) < wanted:
+        found[tuple(names[rng.random(len(names)) < 0.5].tolist())] = None
+    return sorted(found, key=lambda chosen: (len(chosen), chosen))
+
+
+def run_subset(setup: Setup, job: SubsetJob) -> SubsetResult:
+    """Train one subset on one seed, or find it."""
+    import torch
+
+    torch.set_num_threads(1)
+    primary = setup.suite.primary
+    recipe = Recipe(method="oracle", primary=primary, phases=(one_to_one(primary, list(job.auxiliaries)),))
+    data = train_once(setup, recipe, job.seed)
+    select = max(entry["score"] for entry in data["history"])
+    return SubsetResult(data["score"], select, data["training_x"])
+
+
+def _over_seeds(
+    auxiliaries: tuple[str, ...], seeds: Sequence[int], results: dict[SubsetJob, SubsetResult]
+) -> SubsetScores:
+    found = [results[SubsetJob(auxiliaries, seed)] for seed in seeds]
+    return SubsetScores(
+        auxiliaries=auxiliaries,
+        report=tuple(round(result.report, 6) for result in found),
+        select=tuple(round(result.select, 6) for result in found),
+        x=round(sum(result.x for result in found) / len(found), 4),
+    )
+
+
+def _relative(suite: str, table: Path) -> str:
+    """A suite file is named relative to the table, so that both can move together."""
+    return os.path.relpath(Path(suite).resolve(), table.resolve().parent) if Path(suite).exists() else suite

@@ -1,0 +1,157 @@
+"""Judge methods by a truth table: run the selection, look up what the chosen set is worth. No final training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sidequest.errors import RunMismatch, SidequestError
+from sidequest.numerics.statistics import mean_interval
+from sidequest.runs.selecting import make_method, select
+from sidequest.runs.setup import Setup
+from sidequest.runs.truth import TruthTable
+from sidequest.search.executors import run_jobs
+from sidequest.tasks.loading import load_suite
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One method on one seed. x: cost of the selection."""
+
+    truth: str
+    method: str
+    seed: int
+    auxiliaries: list[str]
+    regret: float
+    rank: int
+    subsets: int
+    x: float
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A method over seeds on one table. relative: mean regret where choosing the worst subset is 1 and the best 0."""
+
+    truth: str
+    method: str
+    regret: float
+    low: float
+    high: float
+    relative: float
+    rank: float
+    subsets: int
+    x: float
+    seeds: int
+    failed: str = ""
+
+
+@dataclass(frozen=True)
+class JudgeJob:
+    method: str
+    settings: dict[str, Any]
+    seed: int
+    directory: Path | None
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A table with the setup that it was made with. name: of its file."""
+
+    name: str
+    table: TruthTable
+    setup: Setup
+
+    @classmethod
+    def read(cls, path: Path, suite: str | None = None) -> Truth:
+        """suite: where the suite is now, if it is not where the table says."""
+        table = TruthTable.read(path)
+        beside = path.parent / table.suite
+        loaded = load_suite(suite or (str(beside) if beside.exists() else table.suite))
+        setup = Setup.of(loaded, table.model, table.train, where=str(path))
+        provenance = {"data": table.data, "rows": table.rows}
+        setup.check_data(provenance, table.candidates, path)
+        missing = {*table.candidates} ^ {*setup.suite.candidates}
+        if missing or setup.suite.primary != table.primary:
+            raise RunMismatch(f"{path}: is about {table.primary!r} with other candidates than the suite's: {missing}")
+        return cls(path.stem, table, setup)
+
+
+def judge(
+    truth: Truth,
+    methods: dict[str, dict[str, Any]],
+    seeds: Sequence[int],
+    *,
+    directory: Path | None = None,
+    workers: int = 1,
+    on_done: Callable[[int, int, Judged | str], None] | None = None,
+) -> tuple[list[Judged], list[Standing]]:
+    """Every method on every seed. A method that the suite's model cannot serve is reported as such, not an error.
+
+    directory: keeps the runs, so that the same call continues.
+    """
+    for name, settings in methods.items():
+        make_method(name, settings)  # refuse bad settings before any work
+    jobs = [
+        JudgeJob(name, settings, seed, None if directory is None else directory / truth.name / name / f"seed-{seed}")
+        for name, settings in methods.items()
+        for seed in seeds
+    ]
+    common = Truth(truth.name, truth.table, Setup(truth.setup.suite, truth.setup.model, truth.setup.train))
+    found: dict[int, Judged | str] = {}
+    for count, (index, result) in enumerate(run_jobs(judge_one, common, jobs, workers), start=1):
+        found[index] = result
+        if on_done is not None:
+            on_done(count, len(jobs), result)
+    results = [found[index] for index in range(len(jobs))]
+    standings = [
+        _standing(truth, name, [result for job, result in zip(jobs, results, strict=True) if job.method == name])
+        for name in methods
+    ]
+    return [result for result in results if isinstance(result, Judged)], standings
+
+
+def judge_one(truth: Truth, job: JudgeJob) -> Judged | str:
+    """One selection, judged; or why the method could not select."""
+    import torch
+
+    torch.set_num_threads(1)
+    try:
+        recipe = select(truth.setup, job.method, settings=job.settings, seed=job.seed, directory=job.directory)
+    except SidequestError as error:
+        return str(error).splitlines()[0]
+    chosen, table = tuple(sorted(recipe.auxiliaries)), truth.table
+    return Judged(
+        truth=truth.name,
+        method=job.method,
+        seed=job.seed,
+        auxiliaries=list(chosen),
+        regret=table.regret(chosen),
+        rank=table.rank(chosen),
+        subsets=len(table.subsets),
+        x=recipe.cost.x,
+    )
+
+
+def _standing(truth: Truth, method: str, results: Sequence[Judged | str]) -> Standing:
+    judged = [result for result in results if isinstance(result, Judged)]
+    subsets = len(truth.table.subsets)
+    if not judged:
+        nan = float("nan")
+        return Standing(truth.name, method, nan, nan, nan, nan, nan, subsets, nan, 0, str(results[0]))
+    mean = mean_interval([result.regret for result in judged])
+    worst = max(truth.table.regret(subset.auxiliaries) for subset in truth.table.subsets)
+    count = len(judged)
+    return Standing(
+        truth=truth.name,
+        method=method,
+        regret=mean.mean,
+        low=mean.low,
+        high=mean.high,
+        relative=mean.mean / worst if worst else 0.0,
+        rank=sum(result.rank for result in judged) / count,
+        subsets=subsets,
+        x=sum(result.x for result in judged) / count,
+        seeds=count,
+    )

@@ -1,0 +1,88 @@
+"""compare: budgets, equal-sized random subsets, several primaries, files for other tools."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from sidequest.cli import app
+from sidequest.recipe import Recipe
+from sidequest.runs.comparing import compare
+from sidequest.runs.selecting import select
+from sidequest.runs.setup import Setup
+from sidequest.tasks.loading import load_suite
+
+
+@pytest.fixture
+def setup(tmp_path, monkeypatch) -> Setup:
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+    suite = load_suite("digits")
+    return Setup.of(suite.subset(sorted(suite.candidates)[:3]), {}, {"epochs": 2, "max_batches": 8})
+
+
+def test_a_random_subset_is_as_large_as_what_the_methods_chose(setup, tmp_path):
+    chosen = sorted(setup.suite.candidates)[:2]
+    found = compare(setup, {"autosem-no-stage1": {"tasks": chosen, "trials": 2, "initial": 2}}, [0, 1], tmp_path / "c")
+    sizes = {
+        (outcome.method, outcome.seed): len(outcome.auxiliaries)
+        for outcome in found.outcomes
+        if outcome.method in ("random-subset", "autosem-no-stage1")
+    }
+    for seed in (0, 1):
+        assert sizes["random-subset", seed] == max(1, sizes["autosem-no-stage1", seed])
+    assert sum(row.probability_best for row in found.rows) == pytest.approx(1)
+    row = next(row for row in found.rows if row.method == "autosem-no-stage1")
+    assert row.examples > 0
+    assert row.selection_x > 1  # two trials
+    assert row.peak_memory_mb is None or row.peak_memory_mb > 10
+    table = pq.read_table(tmp_path / "c" / "outcomes.parquet").to_pylist()
+    assert len(table) == len(found.outcomes) == 10
+    assert {entry["method"] for entry in table} == {row.method for row in found.rows}
+    assert table[0]["score"] == found.outcomes[0].score
+
+
+def test_a_budget_stops_a_selection(setup):
+    free = select(setup, "exp3s", settings={"steps": 200}, seed=0)
+    short = select(setup, "exp3s", settings={"steps": 200}, seed=0, budget=free.cost.x / 2)
+    assert short.provenance["stopped_by_budget"] == pytest.approx(free.cost.x / 2)
+    assert short.cost.x < free.cost.x
+    assert short.auxiliaries  # it decides by what it has seen
+    assert "stopped_by_budget" not in free.provenance
+    same = select(setup, "exp3s", settings={"steps": 200}, seed=0, budget=1000)
+    assert same.cost == free.cost
+
+
+def test_a_method_that_cannot_decide_early_takes_the_primary_alone(setup):
+    stopped = select(setup, "counterfactual", settings={"steps": 8}, seed=0, budget=0.01)
+    assert stopped.tasks == (setup.suite.primary,)
+    assert stopped.provenance["stopped_by_budget"] == 0.01
+
+
+def test_several_primaries_give_one_table(tmp_path, monkeypatch):
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+    rows = [{"text": f"word{i % 7} more", "label": i % 2} for i in range(80)]
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "suite.yaml").write_text(
+        "primary: one\ntasks:\n"
+        "  one: {train: one.jsonl, objective: classification, text: text, label: label}\n"
+        "  two: {train: two.jsonl, objective: classification, text: text, label: label}\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        asked = CliRunner().invoke(app, ["compare", "suite.yaml", "--primary", "one,three", "-o", "out"])
+    assert asked.exit_code != 0
+    assert "three" in str(asked.exception)
+    digits = load_suite("digits")
+    other = next(name for name in digits.candidates if "report" in digits.tasks[name].splits)
+    options = ["--seeds", "2", "--workers", "1", "--set", "train.epochs=1", "--set", "train.max_batches=2"]
+    names = f"{digits.primary},{other}"
+    made = CliRunner().invoke(app, ["compare", "digits", "--primary", names, "-o", str(tmp_path / "out"), *options])
+    assert made.exit_code == 0, made.output
+    table = json.loads((tmp_path / "out" / "table.json").read_text())
+    assert set(table["metrics"]) == {digits.primary, other}
+    assert set(table["methods"]) == {"single", "all", "size", "random-subset"}
+    assert (tmp_path / "out" / "table.csv").read_text().startswith(f"method,{digits.primary} (")
+    recipe = Recipe.read(tmp_path / "out" / other / "all" / "seed-0" / "recipe.json")
+    assert recipe.primary == other

@@ -1,0 +1,153 @@
+"""Truth tables: every subset, its signal, and methods judged by it; compared with transparent references."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sidequest.cli import app
+from sidequest.errors import RunMismatch, SettingsError
+from sidequest.runs.oracle import oracle, some_subsets
+from sidequest.runs.scoring import Truth, judge
+from sidequest.runs.setup import Setup
+from sidequest.runs.truth import TruthTable, signal
+from sidequest.tasks.loading import load_suite
+
+
+@pytest.fixture(scope="module")
+def small_digits(tmp_path_factory):
+    """The embedded digits with two candidates, one short epoch, and its truth."""
+    cache = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIDEQUEST_CACHE", str(cache))
+        suite = load_suite("digits")
+        suite = suite.subset(sorted(suite.candidates)[:2])
+        setup = Setup.of(suite, {}, {"epochs": 1, "max_batches": 6})
+        path = tmp_path_factory.mktemp("truth") / "digits.json"
+        table = oracle(setup, [0, 1], path, command="sidequest oracle digits", suite="digits")
+        yield setup, path, table, cache
+
+
+def test_all_subsets_of_few_candidates_and_a_sample_of_many():
+    assert some_subsets(["b", "a"]) == [(), ("a",), ("b",), ("a", "b")]
+    assert len(some_subsets([f"t{i}" for i in range(8)])) == 256
+    many = some_subsets([f"t{i}" for i in range(12)])
+    assert len(many) == len(set(many)) == 256
+    assert () in many
+    assert some_subsets([f"t{i}" for i in range(12)]) == many
+    assert len(some_subsets(["a", "b", "c"], sample=5)) == 5
+    assert len(some_subsets(["a", "b"], sample=100)) == 4
+
+
+def test_signal_equals_a_two_way_analysis_of_variance():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(6, 4)) + np.arange(6)[:, None] * 0.5 + rng.normal(size=(1, 4))
+    found = signal(scores)
+    # scipy has no two-way analysis; the F test of subsets is that of a linear model with dummies for both
+    subset, seed = np.divmod(np.arange(24), 4)
+    full = np.column_stack([np.eye(6)[subset], np.eye(4)[seed][:, 1:]])
+    reduced = np.column_stack([np.ones(24), np.eye(4)[seed][:, 1:]])
+
+    def residual(design: np.ndarray) -> float:
+        return float(((scores.ravel() - design @ np.linalg.lstsq(design, scores.ravel(), rcond=None)[0]) ** 2).sum())
+
+    f = (residual(reduced) - residual(full)) / 5 / (residual(full) / 15)
+    assert found.p_value == pytest.approx(stats.f.sf(f, 5, 15), rel=1e-8)
+    assert found.within == pytest.approx(residual(full) / 15)
+
+
+@pytest.mark.statistical
+def test_signal_recovers_known_variances_and_calls_noise_noise():
+    rng = np.random.default_rng(1)
+    found = [
+        signal(rng.normal(0, 2, (32, 1)) + rng.normal(0, 5, (1, 5)) + rng.normal(0, 1, (32, 5))) for _ in range(300)
+    ]
+    assert np.mean([each.between for each in found]) == pytest.approx(4, rel=0.1)
+    assert np.mean([each.within for each in found]) == pytest.approx(1, rel=0.05)
+    noise = [signal(rng.normal(size=(16, 5))).p_value for _ in range(400)]
+    assert np.mean(np.array(noise) < 0.05) == pytest.approx(0.05, abs=0.03)
+
+
+def test_the_oracle_trains_every_subset_and_keeps_the_numbers(small_digits):
+    setup, path, table, _ = small_digits
+    assert TruthTable.read(path) == table
+    assert len(table.subsets) == 4
+    assert table.complete
+    alone = next(subset for subset in table.subsets if not subset.auxiliaries)
+    assert len(alone.report) == 2
+    assert table.regret(table.best) == 0
+    assert table.rank(table.best) == 1
+    ranks = sorted(table.rank(subset.auxiliaries) for subset in table.subsets)
+    assert ranks[0] == 1
+    assert max(ranks) <= 4
+    text = path.read_text()
+    assert str(path.parent) not in text
+
+
+def test_methods_are_judged_without_training_their_choice(small_digits, monkeypatch, tmp_path):
+    setup, path, table, cache = small_digits
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(cache))
+    truth = Truth("digits", table, setup)
+    judged, standings = judge(truth, {"single": {}, "all": {}, "heu-size": {}, "gradts-thres": {}}, [0, 1])
+    by_name = {row.method: row for row in standings}
+    assert by_name["single"].regret == pytest.approx(table.regret(()))
+    assert by_name["all"].regret == pytest.approx(table.regret(table.candidates))
+    assert by_name["single"].rank == table.rank(())
+    assert by_name["single"].x == 0
+    assert "HeadImportance" in by_name["gradts-thres"].failed or "attention" in by_name["gradts-thres"].failed
+    assert {row.method for row in judged} == {"single", "all", "heu-size"}
+
+
+def test_a_table_of_other_data_is_refused(small_digits, tmp_path):
+    _, path, table, _ = small_digits
+    with pytest.raises(RunMismatch, match="other candidates"):
+        Truth.read(path)  # the embedded suite has more candidates than the table
+    changed = table.model_copy(update={"data": {name: {"train": "0" * 64} for name in table.data}})
+    changed.write(tmp_path / "changed.json")
+    with pytest.raises(RunMismatch, match="data changed"):
+        Truth.read(tmp_path / "changed.json")
+    (tmp_path / "bad.json").write_text('{"version": 1}')
+    with pytest.raises(SettingsError, match="not a truth table"):
+        Truth.read(tmp_path / "bad.json")
+    with pytest.raises(SettingsError, match="no such truth table"):
+        Truth.read(tmp_path / "missing.json")
+
+
+def test_an_incomplete_table_says_what_it_lacks(small_digits):
+    _, _, table, _ = small_digits
+    part = table.model_copy(update={"subsets": table.subsets[:2], "complete": False})
+    with pytest.raises(SettingsError, match="has no subset"):
+        part.regret(table.candidates)
+
+
+def test_oracle_and_score_as_commands(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+    short = ["--set", "train.epochs=1", "--set", "train.max_batches=2", "--workers", "1"]
+    truth = tmp_path / "truth.json"
+    made = CliRunner().invoke(app, ["oracle", "digits", "--seeds", "2", "--sample", "2", "-o", str(truth), *short])
+    assert made.exit_code == 0, made.output
+    assert "a sample of 2 subsets" in made.output
+    out = tmp_path / "scores"
+    scored = CliRunner().invoke(
+        app, ["score", "-m", "single,all", "--truth", str(truth), "--seeds", "1", "-o", str(out), "--workers", "1"]
+    )
+    assert scored.exit_code == 0, scored.output
+    standings = json.loads((out / "scores.json").read_text())["standings"]
+    assert {row["method"] for row in standings} == {"single", "all"}
+    assert min(row["regret"] for row in standings) == 0
+    assert (out / "regret-against-cost.html").exists()
+
+
+def test_a_suite_file_is_named_relative_to_the_table(tmp_path, small_digits):
+    from sidequest.runs.oracle import _relative
+
+    (tmp_path / "suites").mkdir()
+    file = tmp_path / "suites" / "mine.yaml"
+    file.write_text("primary: a\n")
+    assert _relative(str(file), tmp_path / "truth" / "t.json") == "../suites/mine.yaml"
+    assert _relative("digits", tmp_path / "t.json") == "digits"
+    assert replace(small_digits[0], train=small_digits[0].train) == small_digits[0]
