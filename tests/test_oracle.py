@@ -71,7 +71,7 @@ def test_signal_recovers_known_variances_and_calls_noise_noise():
 
 
 def test_the_oracle_trains_every_subset_and_keeps_the_numbers(small_digits):
-    setup, path, table, _ = small_digits
+    _, path, table, _ = small_digits
     assert TruthTable.read(path) == table
     assert len(table.subsets) == 4
     assert table.complete
@@ -87,7 +87,7 @@ def test_the_oracle_trains_every_subset_and_keeps_the_numbers(small_digits):
 
 
 def test_methods_are_judged_without_training_their_choice(small_digits, monkeypatch, tmp_path):
-    setup, path, table, cache = small_digits
+    setup, _, table, cache = small_digits
     monkeypatch.setenv("SIDEQUEST_CACHE", str(cache))
     truth = Truth("digits", table, setup)
     judged, standings = judge(truth, {"single": {}, "all": {}, "heu-size": {}, "gradts-thres": {}}, [0, 1])
