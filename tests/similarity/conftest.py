@@ -18,5 +18,6 @@ def word_bag(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+def own_cache(tmp_path_factory, monkeypatch):
+    """One for all tests here, so that texts are encoded once."""
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path_factory.getbasetemp() / "similarity-cache"))

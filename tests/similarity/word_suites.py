@@ -42,7 +42,7 @@ def save_tokeniser(directory: Path) -> list[str]:
 
 
 def new_bert(vocabulary: list[str], width: int, layers: int) -> transformers.BertModel:
-    size = {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": 4, "intermediate_size": 2 * width}
+    size = {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": 4, "intermediate_size": 32}
     config = transformers.BertConfig(vocab_size=len(vocabulary), max_position_embeddings=64, pad_token_id=0, **size)
     return transformers.BertModel(config)
 
@@ -60,7 +60,7 @@ def word_encoder(directory: Path) -> Path:
     return directory
 
 
-def bag_of_words(directory: Path, width: int = 256) -> Path:
+def bag_of_words(directory: Path, width: int = 128) -> Path:
     """An encoder whose mean state is the mean of word vectors, in which words that say the same lie together: a stand-in for a
     pretrained one that reads the planted suite in no time."""
     vocabulary = save_tokeniser(directory)

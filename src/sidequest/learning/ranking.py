@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import spearmanr
 
 from sidequest.files import digest, write_atomically
 from sidequest.models.base import Family, Inputs
@@ -91,6 +90,8 @@ class Ranker:
 
 def agreement(first: np.ndarray, second: np.ndarray) -> float:
     """The least of Spearman's ρ between equal columns, [rows, tasks]; a column without differences agrees with nothing."""
+    from scipy.stats import spearmanr  # slow to import, and few machines need it
+
     if min(np.ptp(first, axis=0).min(), np.ptp(second, axis=0).min()) == 0:
         return 0.0
     found = [spearmanr(first[:, column], second[:, column]).statistic for column in range(first.shape[1])]
