@@ -67,7 +67,7 @@ def command(
         comparisons[setup.suite.primary] = found
         if not as_json:
             print_comparison(found)
-            finish_page(place, setup.suite, suite)
+            finish_page(place, setup.suite, NAME)
     if len(setups) > 1:
         table = write_table(comparisons, out)
         if as_json:

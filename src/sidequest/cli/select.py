@@ -35,6 +35,10 @@ def command(
             "--storage", help="Database URL for the ledger of trials. Default: trials.log in the run directory."
         ),
     ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option("--ray", help="Run trials on a Ray cluster: auto, host:port, or local to start one here."),
+    ] = None,
     track: TrackOption = None,
 ) -> None:
     from sidequest.cli.common import finish_page, make_setup, progress_bar, show_encoding
@@ -71,6 +75,7 @@ def command(
             directory=out,
             workers=workers,
             storage=storage,
+            ray=ray,
             on_round=on_round,
             on_batches=on_batches,
         )

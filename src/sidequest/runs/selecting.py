@@ -18,6 +18,7 @@ from sidequest.runs.setup import Setup
 from sidequest.search.discriminator_places import DiscriminatorPlaces
 from sidequest.search.evidence_cache import EvidenceCache
 from sidequest.search.executors import ProcessTrials
+from sidequest.search.ray_trials import RayTrials
 from sidequest.search.trials import LedgerTrials, LocalTrials, TrialRunner
 from sidequest.settings import parse
 
@@ -43,6 +44,7 @@ def select(
     directory: Path | None = None,
     workers: int = 1,
     storage: str | None = None,
+    ray: str | None = None,
     budget: float | None = None,
     on_round: OnRound | None = None,
     on_batches: OnBatches | None = None,
@@ -52,6 +54,7 @@ def select(
     workers: how many of a method's trials run at once, each in a process of its own. A method that learns from its trials
         asks for as many before it sees a score, so another number may lead it another way.
     storage: a database URL for the ledger of trials; None: the file `trials.log` of the run directory.
+    ray: the address of a Ray cluster whose workers run the trials; see `RayTrials`.
     budget: the most that the selection may cost, in x; see `run_method`.
     """
     chosen = make_method(method, settings, seed)
@@ -65,7 +68,7 @@ def select(
     learner.head_cache = heads = EvidenceCache(setup.facts_alone)
     learner.discriminator_place = DiscriminatorPlaces(setup.facts_together)
     study = f"{setup.suite.name}, {method}, seed {seed}"
-    with _trials(setup, learner, workers, storage, directory, study, on_batches) as trials:
+    with _trials(setup, learner, workers, storage, ray, directory, study, on_batches) as trials:
         recipe = run_method(
             chosen,
             learner,
@@ -92,6 +95,7 @@ def _trials(
     learner: Learner,
     workers: int,
     storage: str | None,
+    ray: str | None,
     directory: Path | None,
     study: str,
     on_batches: OnBatches | None,
@@ -99,8 +103,10 @@ def _trials(
     """Where trials run, and the ledger that they are written into if there is a place for one."""
     with ExitStack() as stack:
         runner: TrialRunner
-        if workers > 1:
-            plain = Setup(setup.suite, setup.model, setup.train)  # without what this process has already loaded
+        plain = Setup(setup.suite, setup.model, setup.train)  # without what this process has already loaded
+        if ray is not None:
+            runner = stack.enter_context(RayTrials(functools.partial(local_trials, plain), workers, ray))
+        elif workers > 1:
             runner = stack.enter_context(ProcessTrials(functools.partial(local_trials, plain), workers))
         else:
             runner = local_trials(setup, learner, on_batches)
