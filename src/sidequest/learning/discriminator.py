@@ -186,7 +186,7 @@ def _new(learner: Host, discrimination: Discrimination) -> tuple[TorchLearner, R
     pooled = PooledOutput(probe.model)
     if isinstance(heads := getattr(probe.model, "heads", None), nn.ModuleDict):
         # By name, like the tasks: the norm of all gradients is a sum, whose last bit depends on the order of parameters.
-        ordered = sorted(heads.items())
+        ordered = dict(sorted(heads.items()))
         heads.clear()
         heads.update(ordered)
     with seeded(discrimination.seed, "discriminator"):

@@ -35,6 +35,7 @@ EXPERIMENTS: dict[str, str] = {
     "multimnist": "learned task weights on two overlaid digits (Kourdis et al. 2020, Table 1 and Figure 3)",
     "nlu": "learned task weights on five small language tasks (Kourdis et al. 2020, Table 2)",
     "gradts": "task and row selection from attention heads (Ma et al. 2021, Tables 2 to 6 and 9, Figures 1 to 4)",
+    "similarity": "auxiliary rows that look like the primary's (Kung et al. 2021, Figures 1 and 3 to 9, Table 3)",
 }
 
 

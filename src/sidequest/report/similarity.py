@@ -1,0 +1,106 @@
+"""Figures of similarity sampling (Kung et al. 2021, Figures 1 and 3 to 9), drawn from numbers and recipes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from sidequest.recipe import Recipe
+from sidequest.report.style import PALETTE, PRIMARY, new_figure
+
+BAND = "rgba({}, {}, {}, 0.15)"
+
+
+def score_against_rows(
+    curves: Mapping[str, Mapping[int, Sequence[float]]],
+    levels: Mapping[str, Sequence[float]],
+    metric: str,
+    title: str = "",
+) -> go.Figure:
+    """Figures 3 to 5, 8 and 9: per curve and N the scores of all seeds, as their mean and a band from lowest to highest; per
+    level (single, all) a line across."""
+    figure = new_figure(title or f"{metric} against the rows taken", "auxiliary rows taken", metric)
+    for index, (name, points) in enumerate(curves.items()):
+        colour = PALETTE[index % len(PALETTE)]
+        counts = sorted(points)
+        values = [np.asarray(points[count], dtype=float) for count in counts]
+        if max(len(each) for each in values) > 1:
+            low, high = [float(each.min()) for each in values], [float(each.max()) for each in values]
+            figure.add_scatter(
+                x=[*counts, *counts[::-1]],
+                y=[*high, *low[::-1]],
+                fill="toself",
+                fillcolor=_faint(colour),
+                line={"width": 0},
+                hoverinfo="skip",
+                showlegend=False,
+            )
+        means = [float(each.mean()) for each in values]
+        figure.add_scatter(x=counts, y=means, name=name, mode="lines+markers", line={"color": colour})
+    across = [count for points in curves.values() for count in points]
+    for index, (name, scores) in enumerate(levels.items()):
+        mean = float(np.mean(scores))
+        line = {"color": PALETTE[-1 - index], "dash": "dot"}
+        figure.add_scatter(x=[min(across), max(across)], y=[mean, mean], name=name, mode="lines", line=line)
+    return figure
+
+
+def share_per_auxiliary(recipes: Mapping[str, Recipe]) -> go.Figure:
+    """Figure 6: of each auxiliary's rows that could be taken, the share that was, by method."""
+    names = sorted({name for recipe in recipes.values() for name in recipe.evidence["pool"]})
+    figure = new_figure("Share of each auxiliary's rows that was taken", "auxiliary", "share")
+    for index, (label, recipe) in enumerate(recipes.items()):
+        pool, taken = recipe.evidence["pool"], recipe.evidence["taken"]
+        shares = [taken.get(name, 0) / pool[name] if pool.get(name) else 0.0 for name in names]
+        figure.add_bar(x=names, y=shares, name=label, marker={"color": PALETTE[index % len(PALETTE)]})
+    figure.update_layout(barmode="group")
+    return figure
+
+
+def in_task_efficacy(gains: Mapping[str, Mapping[str, float]], metric: str = "points") -> go.Figure:
+    """Figure 7: by loss and primary, how much better the chosen rows are than others in the same mix."""
+    figure = new_figure("In-task efficacy: chosen rows against others of the same tasks", "primary", metric)
+    for index, (loss, of_primary) in enumerate(gains.items()):
+        figure.add_bar(
+            x=list(of_primary), y=list(of_primary.values()), name=loss, marker={"color": PALETTE[index % len(PALETTE)]}
+        )
+    figure.update_layout(barmode="group")
+    return figure
+
+
+def feature_map(points: Mapping[str, np.ndarray], primary: str, title: str = "") -> go.Figure:
+    """Figure 1: rows of each task by their features in two dimensions, [n, 2] each."""
+    figure = new_figure(title or "t-SNE of the pooled output")
+    others = [name for name in sorted(points) if name != primary]
+    for index, name in enumerate([*others, primary]):  # the primary last, on top
+        colour = PRIMARY if name == primary else PALETTE[1 + index % (len(PALETTE) - 1)]
+        at = np.asarray(points[name])
+        figure.add_scatter(
+            x=at[:, 0],
+            y=at[:, 1],
+            mode="markers",
+            name=name,
+            marker={"color": colour, "size": 4},
+            line={"color": colour},
+        )
+    return figure
+
+
+def score_spread(evidence: Mapping[str, object]) -> go.Figure:
+    """How scores of each task's rows are spread, with the lowest score taken."""
+    ranked, bins = evidence["ranked"], np.asarray(evidence["bins"], dtype=float)
+    assert isinstance(ranked, Mapping)
+    figure = new_figure("Likeness to the primary", "score", "share of the task's rows")
+    for index, (name, entry) in enumerate(sorted(ranked.items())):
+        counts = np.asarray(entry["histogram"]) / max(1, entry["rows"])
+        colour = PALETTE[(index + 1) % len(PALETTE)]  # the first is the primary's
+        figure.add_scatter(x=(bins[:-1] + bins[1:]) / 2, y=counts, name=name, mode="lines", line={"color": colour})
+    if evidence.get("threshold") is not None:
+        figure.add_vline(x=evidence["threshold"], line={"dash": "dot", "color": "#7F7F7F"})
+    return figure
+
+
+def _faint(colour: str) -> str:
+    return BAND.format(*(int(colour[i : i + 2], 16) for i in (1, 3, 5)))
