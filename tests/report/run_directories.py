@@ -73,6 +73,16 @@ def evidences() -> dict[str, dict[str, Any]]:
             "best_epoch": 1,
             "epochs": [{"alphas": [1.0, 0.5, 0.2], "weights": [1.0, 0.6, 0.3], "score": 0.5}] * 2,
         },
+        "similarity": {
+            "pool": dict.fromkeys(names[1:], 30),
+            "taken": dict.fromkeys(names[1:], 15),
+            "trials": [{"rows": rows, "select": 0.5 + rows / 100} for rows in (0, 10, 20)],
+            "ranked": {
+                name: {"histogram": [10, 20], "rows": 30, "best": [[2, 0.9]], "worst": [[3, 0.1]]} for name in names[1:]
+            },
+            "bins": [0.0, 0.5, 1.0],
+            "threshold": 0.5,
+        },
         "gradts-fg": {
             "heads": {name: rng.random((2, 4)).tolist() for name in names},
             "tau": dict.fromkeys(names[1:], 0.5),

@@ -9,6 +9,7 @@ import pytest
 from run_directories import ENDING, HOSTILE, TASKS, evidences, make_comparison, make_recipe, make_run
 
 from sidequest.errors import SettingsError
+from sidequest.files import write_json
 from sidequest.report.evidence import evidence_figures
 from sidequest.report.page import read_page, render, write_page
 
@@ -119,6 +120,9 @@ def test_every_method_has_its_own_figures(comparison):
         "gradts-fg-tau",
         f"gradts-fg-heads-{HOSTILE}",
         "gradts-fg-row-taus",
+        "similarity-rows",
+        "similarity-rows-taken",
+        "similarity-likeness",
         "autosem-utilities",
         "autosem-surface",
         "autosem-slices",
@@ -185,3 +189,29 @@ def test_what_is_no_run_directory_is_refused(tmp_path):
         write_page(tmp_path / "nothing")
     with pytest.raises(SettingsError, match="nothing to report"):
         write_page(tmp_path)
+
+
+def test_several_primaries_have_a_page_that_links_to_theirs(tmp_path):
+    names = ["rte", HOSTILE]
+    cell = {"mean": 0.6, "half_interval": 0.01, "difference": 0.1, "verdict": "helps", "x": 2.0}
+    methods = {
+        "single": {name: cell | {"difference": 0.0, "verdict": "baseline"} for name in names},
+        "heu-size": {
+            "rte": cell,
+            HOSTILE: cell | {"difference": -0.2, "verdict": "hurts", "half_interval": float("inf")},
+        },
+    }
+    for row in methods.values():
+        row["average"] = {"mean": 0.6}
+    table = {"metrics": dict.fromkeys(names, "accuracy"), "verdicts": dict.fromkeys(names, "so so"), "methods": methods}
+    write_json(tmp_path / "table.json", table)
+    (tmp_path / "rte").mkdir()
+    (tmp_path / "rte" / "report.html").write_text("")
+    write_page(tmp_path)
+    found = Elements(page_of(tmp_path))
+    assert "Auxiliary tasks help 1 of 2 primaries: rte." in found.text
+    assert [attributes.get("href") for tag, attributes in found.elements if tag == "a"][-1] == "rte/report.html"
+    assert f"{HOSTILE} (accuracy)" in found.text
+    cells = read_page(tmp_path).drawings["differences"].figure.data[0]
+    row = cells.z[list(cells.y).index("heu-size")]
+    assert dict(zip(cells.x, row.tolist(), strict=True)) == {"rte": 0.1, HOSTILE: -0.2}

@@ -13,7 +13,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from sidequest.recipe import Recipe
-from sidequest.report import alphavil, autosem, gradts, policies
+from sidequest.report import alphavil, autosem, gradts, policies, similarity
 from sidequest.report.style import PALETTE, PRIMARY, new_figure
 
 
@@ -163,7 +163,27 @@ def _heads(recipe: Recipe) -> Iterator[Sketch]:
         yield Sketch(f"heads-{name}", caption, partial(gradts.head_importance, evidence, name))
 
 
-SOURCES: tuple[Source, ...] = (_mixture, _greedy, _autosem, _policies, _weights, _heads)
+def _rows_taken(recipe: Recipe) -> Iterator[Sketch]:
+    evidence = recipe.evidence
+    ladder = evidence.get("trials") or []
+    if ladder and "rows" in ladder[0]:
+        curve = {recipe.method: {trial["rows"]: [trial["select"]] for trial in ladder}}
+        caption = "The score on select with so many auxiliary rows; the best number is taken."
+        yield Sketch("rows", caption, partial(similarity.score_against_rows, curve, {}, "score on select"))
+    if evidence.get("pool") and "taken" in evidence:
+        caption = "Of each auxiliary's rows that could be taken, the share that was."
+        yield Sketch("rows-taken", caption, partial(similarity.share_per_auxiliary, {recipe.method: recipe}))
+    if evidence.get("ranked") and "bins" in evidence:
+        caption = (
+            "How like the primary's the rows of each task look to the discriminator; dotted: the lowest score taken."
+        )
+        yield Sketch("likeness", caption, partial(similarity.score_spread, evidence))
+    if evidence.get("features"):
+        caption = "Rows of each task by the discriminator's features, in two dimensions: near is alike."
+        yield Sketch("features", caption, partial(similarity.feature_map, evidence["features"], recipe.primary))
+
+
+SOURCES: tuple[Source, ...] = (_mixture, _greedy, _autosem, _policies, _weights, _heads, _rows_taken)
 
 
 def mixture_shares(recipe: Recipe) -> go.Figure:

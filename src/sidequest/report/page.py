@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -19,6 +19,8 @@ from sidequest.report import sections
 from sidequest.report.comparison import cost_against_quality, scores_with_intervals
 from sidequest.report.embedding import figure_json, packed_plotly, script_json
 from sidequest.report.evidence import Drawing, Sketch, draw, evidence_figures
+from sidequest.report.primaries import PrimariesPage, primaries_page
+from sidequest.report.provenance import data_table, settings_text, versions_table
 from sidequest.report.reading import Compared, Run, open_directory, record_of
 from sidequest.report.tabulating import Table
 from sidequest.report.training import training_curve
@@ -45,6 +47,8 @@ class Method:
 @dataclass
 class Page:
     """Everything that the template shows."""
+
+    template: ClassVar[str] = "page.html.j2"
 
     title: str
     kind: str
@@ -75,7 +79,7 @@ class Page:
 
     @property
     def settings(self) -> str:
-        return sections.settings_text(self.recipe.recipe.provenance)
+        return settings_text(self.recipe.recipe.provenance)
 
 
 def write_page(directory: Path) -> Path:
@@ -88,9 +92,11 @@ def write_page(directory: Path) -> Path:
     return path
 
 
-def read_page(directory: Path) -> Page:
+def read_page(directory: Path) -> Page | PrimariesPage:
     """The page of a directory, from its files alone."""
     found = open_directory(directory)
+    if isinstance(found, dict):
+        return primaries_page(directory, found, PAGE)
     return _of_comparison(found) if isinstance(found, Compared) else _of_run(found)
 
 
@@ -158,9 +164,9 @@ def _of_run(run: Run) -> Page:
 
 def _with_data(page: Page, directory: Path) -> Page:
     provenance, run = page.recipe.recipe.provenance, page.recipe.facts
-    page.tables["data"] = sections.data_table(page.record, provenance, page.recipe.recipe.primary)
+    page.tables["data"] = data_table(page.record, provenance, page.recipe.recipe.primary)
     versions = page.record.get("versions") or run.get("versions", {})
-    page.tables["versions"] = sections.provenance_table(versions, page.record.get("machine", {}))
+    page.tables["versions"] = versions_table(versions, page.record.get("machine", {}))
     page.commands = list(page.record.get("commands", {}).values())
     if not page.commands and page.kind == "run" and "method" in run:
         suite, seed = run["suite_path"], provenance.get("seed", 0)
@@ -168,13 +174,13 @@ def _with_data(page: Page, directory: Path) -> Page:
     return page
 
 
-def render(page: Page) -> str:
+def render(page: Page | PrimariesPage) -> str:
     """The page as HTML."""
     environment = Environment(
         loader=PackageLoader("sidequest.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     figures = {name: figure_json(d.figure) for name, d in page.all_drawings.items() if d.figure is not None}
-    return environment.get_template("page.html.j2").render(
+    return environment.get_template(page.template).render(
         page=page,
         figures=script_json(figures),
         plotly=packed_plotly() if figures else "",

@@ -78,8 +78,10 @@ class Compared:
         return next(row for row in self.rows if row["verdict"] == "baseline")
 
 
-def open_directory(directory: Path) -> Run | Compared:
-    """What kind of directory it is; anything else is refused."""
+def open_directory(directory: Path) -> Run | Compared | dict[str, Any]:
+    """What kind of directory it is (with several primaries: the content of `table.json`); anything else is refused."""
+    if (directory / "table.json").is_file():
+        return read_json(directory / "table.json")
     if (directory / "comparison.json").is_file():
         return Compared(directory, read_json(directory / "comparison.json"))
     if (directory / "recipe.json").is_file():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +12,6 @@ from sidequest.recipe import Recipe
 from sidequest.report.reading import Compared, Run
 from sidequest.report.tabulating import Cell, Column, Table, interval_glyph, number, signed, text
 from sidequest.settings import TrainSettings
-from sidequest.tasks.task import SPLITS
 
 TONES = {"helps": "good", "hurts": "bad", "baseline": "base"}
 
@@ -81,7 +79,7 @@ def run_verdict(run: Run) -> dict[str, Any]:
     else:
         sentences.append("The final model is not trained yet; sidequest train does it.")
     sentences.append("One run cannot say whether this helps; sidequest compare does, over seeds.")
-    warnings += [str(warning) for warning in recipe.evidence.get("warnings", [])]
+    warnings += [str(each) for key in ("warnings", "notes") for each in recipe.evidence.get(key, [])]
     return {"headline": headline + ".", "tone": "base", "sentences": sentences, "warnings": warnings}
 
 
@@ -247,60 +245,6 @@ def _training_x(run: Run, meter: dict[str, Any]) -> float | None:
 
 
 COSTS = ("x", "batches", "examples", "tokens", "evaluations", "trials")
-
-
-def data_table(record: Mapping[str, Any], provenance: Mapping[str, Any], primary: str) -> Table:
-    """A line per task and split; where the run recorded no facts, what its provenance says: rows and digests."""
-    columns = [
-        Column("task"),
-        Column("objective"),
-        Column("split"),
-        Column("rows", numeric=True),
-        Column("labels"),
-        Column("words", numeric=True, hint="median, and the longest"),
-        Column("content", hint="the first digits of a digest of the rows"),
-    ]
-    tasks, digests = record.get("data", {}).get("tasks", {}), provenance.get("data", {})
-    out = []
-    for name in sorted({*tasks, *digests}, key=lambda name: (name != primary, name)):
-        facts = tasks.get(name, {})
-        splits = facts.get("splits") or digests.get(name, {})
-        for split in (split for split in SPLITS if split in splits):
-            found = facts.get("splits", {}).get(split, {})
-            rows = found.get("rows", provenance.get("rows", {}).get(name, {}).get(split))
-            words = found.get("words") or {}
-            out.append(
-                [
-                    text(name),
-                    text(facts.get("objective", "")),
-                    text(split),
-                    number(rows, ",d"),
-                    text(_labels(found)),
-                    Cell(f"{words['median']} (max {words['max']})" if words else "", (words.get("median", ""),)),
-                    Cell(digests.get(name, {}).get(split, "")[:12], (digests.get(name, {}).get(split, ""),), "code"),
-                ]
-            )
-    return Table("data", columns, out)
-
-
-def _labels(found: Mapping[str, Any]) -> str:
-    if found.get("target"):
-        return "{min:.3g} to {max:.3g}, mean {mean:.3g}".format(**found["target"])
-    labels = found.get("labels", {})
-    top = sorted(labels.items(), key=lambda item: -item[1])[:3]
-    more = f", {len(labels) - 3} more" if len(labels) > 3 else ""
-    return ", ".join(f"{label} {share:.0%}" for label, share in top) + more
-
-
-def provenance_table(versions: Mapping[str, str], machine: Mapping[str, Any]) -> Table:
-    rows = [[text(name), text(value)] for name, value in sorted({**versions, **machine}.items())]
-    return Table("versions", [Column("what"), Column("version")], rows)
-
-
-def settings_text(provenance: Mapping[str, Any]) -> str:
-    """Model, training and method settings, as in the recipe."""
-    shown = {key: provenance[key] for key in ("seed", "goal", "model", "train", "method_settings") if key in provenance}
-    return json.dumps(shown, indent=2, sort_keys=True, ensure_ascii=False)
 
 
 def _known(value: float) -> float | str:
