@@ -29,13 +29,14 @@ from sidequest.numerics.search import GridSearch, History, MixtureSearch, Observ
 from sidequest.testing.surfaces import Surface, surface
 
 TRIALS = 20
+COUNTS = (5, 10, 15, 20)  # numbers of trials after which the choice is looked at: each look costs a fit
 SKOPT_HINT = (
     "scikit-optimize is not installed, so its row is missing. To add it without touching this environment:\n"
     "  pip install --no-deps --target /tmp/skopt scikit-optimize==0.10.2 pyaml\n"
     "  PYTHONPATH=/tmp/skopt python benchmarks/search.py"
 )
 
-# (regret of the recommendation after each trial, seconds per suggestion, how many trials were repeats)
+# (regret of the recommendation after `COUNTS` trials, seconds per suggestion, how many trials were repeats)
 Found = tuple[list[float], float, int]
 Contender = Callable[[Surface, int], Found]
 
@@ -58,7 +59,7 @@ def run_search(
         history += tuple(Observation(each.mixture, target.trial(each.mixture)) for each in suggestions)
     assert len({observation.mixture for observation in history}) == len(history)  # none is paid for twice
     # Only now, because a recommendation needs the same fit as the next suggestion, and would make that look free.
-    regrets = [target.regret(history[chooser.best(history[:count])].mixture) for count in range(1, len(history) + 1)]
+    regrets = [target.regret(history[chooser.best(history[:count])].mixture) for count in COUNTS]
     return regrets, float(np.mean(seconds)) if seconds else 0.0, 0
 
 
@@ -85,7 +86,8 @@ def run_skopt(target: Surface, seed: int) -> Found:
         if len(tried) >= 9:
             seconds.append(time.perf_counter() - start)
         tried.append((mixture, score))
-        regrets.append(target.regret(max(tried, key=lambda pair: pair[1])[0]))
+        if len(tried) in COUNTS:
+            regrets.append(target.regret(max(tried, key=lambda pair: pair[1])[0]))
     return regrets, float(np.mean(seconds)), TRIALS - len({mixture for mixture, _ in tried})
 
 
@@ -135,6 +137,7 @@ def main() -> None:
         for auxiliaries in (2, 3, 4):
             found = [contender(target, seed) for seed, target in surfaces(options.seeds, auxiliaries)]
             results.setdefault(name, {})[f"{1 + auxiliaries} tasks"] = found
+            print(f"{name}, {1 + auxiliaries} tasks: {100 * np.median([run[0][-1] for run in found]):.2f}", flush=True)
     print(
         f"\nregret after {TRIALS} trials in hundredths of accuracy: median [95 % interval of it], {options.seeds} surfaces each"
     )
@@ -164,7 +167,7 @@ def main() -> None:
     if options.out:
         curves = {n: {k: [run[0] for run in found] for k, found in by.items()} for n, by in results.items()}
         with open(options.out, "w", encoding="utf-8") as file:
-            json.dump({"trials": TRIALS, "seeds": options.seeds, "regret": curves}, file)
+            json.dump({"trials": COUNTS, "seeds": options.seeds, "regret": curves}, file)
 
 
 if __name__ == "__main__":
