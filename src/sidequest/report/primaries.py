@@ -39,7 +39,7 @@ def primaries_page(directory: Path, table: dict[str, Any], page_name: str) -> Pr
     """The page of a directory that holds a comparison for each primary."""
     primaries, methods = list(table["metrics"]), table["methods"]
     helped = [name for name in primaries if any(row[name]["verdict"] == "helps" for row in methods.values())]
-    some = f"{len(helped)} of {len(primaries)} primaries" + (f": {', '.join(helped)}" if helped else "")
+    some = f"{len(helped) or 'none'} of {len(primaries)} primaries" + (f": {', '.join(helped)}" if helped else "")
     caption = "Mean difference to the primary alone, over the same seeds. Blue is better, red is worse."
     links = [
         (
