@@ -88,6 +88,8 @@ def command(
         shown = "; ".join(f"{what} {len(tasks)} ({', '.join(tasks) or 'none'})" for what, tasks in heads.items())
         typer.echo(f"head importances: {shown}")
     finish_page(out, setup.suite, NAME)
+    for note in recipe.evidence.get("notes", []):
+        typer.echo(f"note: {note}")
     typer.echo(f"next: sidequest train {out}")
 
 

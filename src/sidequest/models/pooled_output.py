@@ -3,9 +3,10 @@
 - `hf`: the pooler's output or, where the encoder has none, the mean of the last states; with the encoder's dropout, as its own
   heads have it.
 - Models with one head per task over shared features (`pooled`, `bilstm`, `convnet`, `custom`): what the task's head is given. A
-  pair's features [u; v; u ⋆ v; |u − v|] are wider than a single text's u, which is padded with zeros.
+  pair's features [u; v; u ⋆ v; |u − v|] are wider than a single text's u, which is padded with zeros. A sentence to tag has the
+  mean over its words.
 
-The features of a sentence to tag are the mean over its words, those of a multiple-choice row the mean over its choices.
+A multiple-choice row has the mean over its choices.
 """
 
 from __future__ import annotations
