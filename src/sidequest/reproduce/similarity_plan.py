@@ -68,7 +68,7 @@ def small_plan(seeds: int | None) -> Plan:
     model = ModelSettings(kind="bilstm", hidden=64, layers=2, max_length=64)
     # As many epochs as the two phases of a recipe have together: all see the primary equally often.
     train = TrainSettings(epochs=5, batch_size=32, patience=None)
-    return Plan(model, train, limits, 300, 100, (250, 1000, 2500), 1000, (100,), 2, 3, 5, 150, seeds or 3)
+    return Plan(model, train, limits, 300, 100, (250, 1000, 2000), 1000, (100,), 2, 3, 5, 150, seeds or 3)
 
 
 @dataclass(frozen=True)
