@@ -32,8 +32,8 @@ def comparison_verdict(compared: Compared) -> dict[str, Any]:
         if math.isfinite(best["difference_low"]):
             low, high = (signed(f"{best[key]:+.3f}") for key in ("difference_low", "difference_high"))
             sentences.append(
-                f"The difference over the same {seeds} seeds lies between {low} and {high} (95 % interval) and costs "
-                f"{best['x']:.1f} single-task training runs, against {single['x']:.1f}."
+                f"The difference over the same {seeds} seeds lies between {low} and {high} (95 % interval). "
+                f"The method costs {best['x']:.1f} single-task training runs in all, against {single['x']:.1f}."
             )
     else:
         sentences.append(f"Train {comparison['primary']} alone: it reaches {single['mean']:.3f} {metric}.")

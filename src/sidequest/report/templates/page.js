@@ -32,7 +32,7 @@
     const narrow = place.clientWidth < 420;
     const layout = { ...figure.layout, template: template(narrow), autosize: true, width: place.clientWidth };
     layout.height = figure.layout.height || (narrow ? 320 : 380);
-    layout.margin = { l: 10, r: 12, t: 14, b: 36 };
+    layout.margin = { l: 10, r: 12, t: 26, b: 36 };
     layout.legend = { ...figure.layout.legend, orientation: "h", x: 0, y: -0.18, yanchor: "top", yref: "paper", font: { size: 12 } };
     layout.dragmode = narrow ? false : "zoom";
     return layout;
