@@ -42,7 +42,7 @@ def tracking(kinds: Sequence[str], directory: Path, name: str, settings: Mapping
     settings: nested plain data, logged once as hyper-parameters.
     """
     if not kinds:
-        yield lambda values, step: None
+        yield _nowhere
         return
     check_trackers(kinds)
     trackers = [_start(kind, directory, name) for kind in dict.fromkeys(kinds)]
@@ -66,6 +66,10 @@ def tracking(kinds: Sequence[str], directory: Path, name: str, settings: Mapping
         yield log
     finally:
         tell(lambda tracker: tracker.finish())
+
+
+def _nowhere(values: Mapping[str, Any], step: int) -> None:
+    """Where numbers go without a tracker."""
 
 
 def _start(kind: str, directory: Path, name: str) -> Any:
@@ -107,6 +111,8 @@ def _parameter(value: Any) -> Any:
 
 def log_outcome(log: Log, directory: Path, method: str, seed: int, values: Mapping[str, Any]) -> None:
     """A comparison's job: its journal round by round, and its numbers at the step of its seed."""
+    if log is _nowhere:
+        return
     journal = directory / method / f"seed-{seed}" / "journal.jsonl"
     if journal.is_file():
         for line in journal.read_text(encoding="utf-8").splitlines():
