@@ -154,7 +154,8 @@ def test_where_no_score_is_a_number_the_primary_trains_alone():
         lambda candidates, seed: Hopeless(simulated_learner(candidates, seed).simulation, seed=seed),
     )
     assert recipe.auxiliaries == ()
-    assert len(recipe.evidence["notes"]) == 4
+    assert len(recipe.evidence["notes"]) == 5  # one for each candidate, and that N is more than there are
+    assert recipe.evidence["notes"][-1] == "10,000 rows were asked for, 0 can be taken: all of them are"
     assert recipe.evidence["threshold"] is None
 
 

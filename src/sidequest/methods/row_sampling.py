@@ -123,13 +123,16 @@ class RowSampling(Method[SettingsT, StateT]):
             return there
         if self.settings.share is not None:
             return round(self.settings.share * there)
-        return min(there, COUNT if self.settings.count is None else self.settings.count)
+        return min(there, self._count)
+
+    @property
+    def _count(self) -> int:
+        return COUNT if self.settings.count is None else self.settings.count
 
     def _with_drawn(self, state: StateT, task: np.ndarray, ids: np.ndarray, **changes: Any) -> StateT:
         notes = [*state.notes, *changes.pop("notes", [])]
-        asked = self.settings.count
-        if asked is not None and asked > len(ids):
-            notes.append(f"{asked:,} rows were asked for, {len(ids):,} can be taken: all of them are")
+        if self.settings.share is None and not self.settings.ladder and self._count > len(ids):
+            notes.append(f"{self._count:,} rows were asked for, {len(ids):,} can be taken: all of them are")
         drawn = pack(task.astype(np.int32)), pack(ids.astype(np.int64))
         return state.model_copy(update={"drawn": drawn, "notes": notes, **changes})
 
