@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sidequest.cli.common import EncoderOption, JsonOption, ModelOption, SetOption, SuiteArgument, WorkersOption
+from sidequest.cli.common import (
+    EncoderOption,
+    JsonOption,
+    ModelOption,
+    SetOption,
+    SuiteArgument,
+    TrackOption,
+    WorkersOption,
+)
 
 if TYPE_CHECKING:
     from sidequest.runs.comparing import Comparison
@@ -39,6 +47,7 @@ def command(
     encoder: EncoderOption = None,
     assignments: SetOption = None,
     workers: WorkersOption = None,
+    track: TrackOption = None,
     as_json: JsonOption = False,
 ) -> None:
     import json
@@ -49,7 +58,9 @@ def command(
     from sidequest.errors import SettingsError
     from sidequest.runs.comparing import ALWAYS
     from sidequest.runs.primaries import write_table
+    from sidequest.runs.tracking import check_trackers
 
+    check_trackers(track or [])
     names = [name.strip() for name in methods.split(",") if name.strip()]
     settings, shared = method_settings(list(dict.fromkeys([*ALWAYS, *names])), assignments)
     wanted = {name: settings[name] for name in dict.fromkeys([*names, *(n for n in ALWAYS if settings[n])])}
@@ -63,7 +74,7 @@ def command(
     comparisons: dict[str, Comparison] = {}
     for setup in setups:
         place = out if len(setups) == 1 else out / setup.suite.primary
-        found = _compare(setup, wanted, seeds, place, budget, workers or default_workers())
+        found = _compare(setup, wanted, seeds, place, budget, workers or default_workers(), track or [])
         comparisons[setup.suite.primary] = found
         if not as_json:
             print_comparison(found)
@@ -74,6 +85,7 @@ def command(
             typer.echo(json.dumps(table, indent=2))
         else:
             print_primaries(table)
+            finish_page(out, setups[0].suite, NAME)
             typer.echo(f"written to {out / 'table.json'} and {out / 'table.csv'}")
     elif as_json:
         typer.echo(json.dumps(comparisons[setups[0].suite.primary].to_json(), indent=2))
@@ -82,18 +94,29 @@ def command(
 
 
 def _compare(
-    setup: Setup, methods: dict[str, dict[str, Any]], seeds: int, out: Path, budget: float | None, workers: int
+    setup: Setup,
+    methods: dict[str, dict[str, Any]],
+    seeds: int,
+    out: Path,
+    budget: float | None,
+    workers: int,
+    track: list[str],
 ) -> Comparison:
     from sidequest.cli.common import progress_bar, warm
     from sidequest.runs.comparing import Outcome, compare
+    from sidequest.runs.tracking import log_outcome, tracking
 
     if setup.model.kind in ("bilstm", "pooled"):
         warm(setup)
-    with progress_bar() as progress:
+    train, kind = setup.train.model_dump(mode="json"), setup.model.model_dump(mode="json")
+    shown = {"methods": methods, "seeds": seeds, "budget": budget, "model": kind, "train": train}
+    with progress_bar() as progress, tracking(track, out, NAME, shown) as log:
         bar = progress.add_task(f"comparing on {setup.suite.primary}", total=None, note="")
 
         def on_done(count: int, total: int, outcome: Outcome) -> None:
             note = f"{outcome.method} seed {outcome.seed}: {outcome.score:.3f}"
             progress.update(bar, completed=count, total=total, note=note)
+            spent = outcome.selection_x + outcome.training_x
+            log_outcome(log, out, outcome.method, outcome.seed, {"score": outcome.score, "x": spent})
 
         return compare(setup, methods, range(seeds), out, budget=budget, workers=workers, on_done=on_done)

@@ -23,7 +23,7 @@ def print_comparison(comparison: Comparison) -> None:
     title = f"{comparison.primary}: {comparison.metric} on report, {seeds} seed{'s' if seeds > 1 else ''}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("method", no_wrap=True)
-    for column in ("mean ± 95 %", "against single", "best", "cost"):
+    for column in ("mean ± 95 %", "against single", "cost"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict")
     for row in comparison.rows:
@@ -33,7 +33,6 @@ def print_comparison(comparison: Comparison) -> None:
             row.method,
             f"{row.mean:.3f}" + (f" ± {half:.3f}" if math.isfinite(half) else ""),
             "" if row.verdict == "baseline" else f"{row.difference:+.3f}{interval}",
-            f"{row.probability_best:.0%}",
             f"{row.x:.1f}x" + ("!" if row.stopped else ""),
             "unclear" if row.verdict == "no clear difference" else row.verdict,
         )
@@ -46,6 +45,10 @@ def print_comparison(comparison: Comparison) -> None:
         names = [name if share == 1 else f"{name} {share:.0%}" for name, share in row.chosen.items() if share > 0]
         chosen.add_row(row.method, ", ".join(names) or "none")
     console.print(chosen)
+    likely = sorted(comparison.rows, key=lambda row: -row.probability_best)
+    shares = [f"{row.method} {row.probability_best:.0%}" for row in likely if row.probability_best >= 0.05]
+    if len(comparison.seeds) > 1:
+        console.print(f"Best when the seeds are drawn anew: {', '.join(shares)}.")
     if any(row.stopped for row in comparison.rows):
         console.print(f"! stopped by the budget of {comparison.budget:g}x, at least on some seeds.")
     single = next(row for row in comparison.rows if row.verdict == "baseline")
