@@ -24,7 +24,7 @@ from sidequest.tasks.planted import planted_suite, planted_truth
 
 ROWS, TAKEN, PRIMARY_ROWS = 1000, 200, 100
 SETTINGS: dict[str, Any] = {"rows": 100, "count": TAKEN, "epochs": 15, "finetune_epochs": 15}
-# Of so few rows, five epochs are 50 steps (the paper's are 600) for a network that is trained from nothing.
+# Of so few rows, five epochs are 50 steps (the paper's are 640) for a network that is trained from nothing.
 LONGER = {"discriminator_epochs": 15}
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "similarity": ("similarity", LONGER),
