@@ -137,14 +137,12 @@ def write_out(path: Path | None, text: str) -> None:
 
 def finish_page(directory: Path, suite: Suite, name: str) -> None:
     """Record what readers will want to know, write the run's page, and say where it is. A run never fails for its page."""
-    import shlex
-    import sys
-
+    from sidequest.cli.arguments import own_command
     from sidequest.report.page import write_page
     from sidequest.runs.recording import record_run
 
     try:
-        record_run(directory, suite, name, shlex.join(["sidequest", *sys.argv[1:]]))
+        record_run(directory, suite, name, own_command())
         page = write_page(directory)
     except Exception as error:  # the results are written: a page that cannot be is a pity, not a failure
         typer.echo(f"no page: {type(error).__name__}: {error}. `sidequest report {directory}` tries again", err=True)
