@@ -67,8 +67,8 @@ def small_plan(seeds: int | None) -> Plan:
     limits = {"mnli": 1000, "qqp": 1000, "qnli": 800, "sst2": 600} | dict.fromkeys(("cola", *PRIMARIES), 500)
     model = ModelSettings(kind="bilstm", hidden=64, layers=1, max_length=48)
     # As many epochs as the two phases of a recipe have together: all see the primary equally often.
-    train = TrainSettings(epochs=5, batch_size=32, patience=None)
-    return Plan(model, train, limits, 400, 100, (250, 500, 2000), 500, (100,), 2, 3, 5, 150, seeds or 3)
+    train = TrainSettings(epochs=5, batch_size=16, learning_rate=4e-3, patience=None)
+    return Plan(model, train, limits, 400, 100, (500, 2000), 500, (100,), 2, 3, 5, 150, seeds or 3)
 
 
 @dataclass(frozen=True)
