@@ -105,30 +105,28 @@ def print_truth(table: TruthTable) -> None:
 
 
 def print_standings(standings: Sequence[Standing]) -> None:
-    """Regret, rank and cost of every method on every truth table."""
+    """Regret, rank and cost of every method, a table for each truth table."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("truth", no_wrap=True)
-    table.add_column("method", no_wrap=True)
-    for column in ("regret ± 95 %", "best 0, worst 1", "rank", "cost"):
-        table.add_column(column, justify="right", no_wrap=True)
-    before = ""
-    for row in sorted(standings, key=lambda row: (row.truth, math.isnan(row.regret), row.regret)):
-        name, before = ("" if row.truth == before else row.truth), row.truth
-        if row.failed:
-            table.add_row(name, row.method, row.failed)
-            continue
-        half = row.high - row.regret
-        interval = f" ± {half:.4f}" if math.isfinite(half) else ""
-        table.add_row(
-            name,
-            row.method,
-            f"{row.regret:.4f}{interval}",
-            f"{row.relative:.2f}",
-            f"{row.rank:.1f} of {row.subsets}",
-            f"{row.x:.1f}x",
-        )
-    Console().print(table)
+    console = Console()
+    for truth in dict.fromkeys(row.truth for row in standings):
+        rows = [row for row in standings if row.truth == truth]
+        table = Table(title=truth, title_justify="left", box=SIMPLE_HEAD)
+        table.add_column("method", no_wrap=True)
+        for column in ("regret ± 95 %", "best 0, worst 1", "rank", "cost"):
+            table.add_column(column, justify="right", no_wrap=True)
+        for row in sorted((row for row in rows if not row.failed), key=lambda row: row.regret):
+            half = row.high - row.regret
+            table.add_row(
+                row.method,
+                f"{row.regret:.4f}" + (f" ± {half:.4f}" if math.isfinite(half) else ""),
+                f"{row.relative:.2f}",
+                f"{row.rank:.1f} of {row.subsets}",
+                f"{row.x:.1f}x",
+            )
+        console.print(table)
+        for row in rows:
+            if row.failed:
+                console.print(f"{row.method}: {row.failed}", markup=False)
