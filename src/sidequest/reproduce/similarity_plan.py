@@ -63,12 +63,13 @@ def full_plan(seeds: int | None) -> Plan:
 
 
 def small_plan(seeds: int | None) -> Plan:
-    """A small BiLSTM over the frozen states of MiniLM, 500 labelled rows of each primary, 4,000 rows to choose from."""
-    limits = {"mnli": 1000, "qqp": 1000, "qnli": 800, "sst2": 600} | dict.fromkeys(("cola", *PRIMARIES), 500)
-    model = ModelSettings(kind="bilstm", hidden=64, layers=1, max_length=48)
+    """A small network over MiniLM's frozen sentence vectors, 1,000 labelled rows of each primary, about 11,000 to choose from.
+    Such vectors know nothing of entailment, so RTE stays at chance here, whatever is added; MRPC and STS-B do not."""
+    limits = {"mnli": 3000, "qqp": 3000, "qnli": 2000, "sst2": 2000} | dict.fromkeys(("cola", *PRIMARIES), 1000)
+    model = ModelSettings(kind="pooled", max_length=64)
     # As many epochs as the two phases of a recipe have together: all see the primary equally often.
-    train = TrainSettings(epochs=5, batch_size=16, learning_rate=4e-3, patience=None)
-    return Plan(model, train, limits, 400, 100, (500, 2000), 500, (100,), 2, 3, 5, 150, seeds or 3)
+    train = TrainSettings(epochs=8, batch_size=32, learning_rate=2e-3, patience=None)
+    return Plan(model, train, limits, None, 300, (500, 2000, 8000), 2000, (100,), 3, 5, 5, 150, seeds or 5)
 
 
 @dataclass(frozen=True)
