@@ -80,3 +80,8 @@ def test_best_so_far():
     assert median == {"a": [0.5, 3, 3.5], "b": [0, 0, 1]}
     stage2 = {"trials": [{"score": 0.2}, {"score": 0.1}, {"score": 0.4}]}
     assert figures.running_best(stage2) == [0.2, 0.2, 0.4]
+
+
+def test_best_so_far_keeps_the_best_of_a_search_that_ended_early():
+    figure = figures.best_so_far({"a": [[1, 3], [1, 1, 1]]})
+    assert list(figure.data[-1].y) == [1, 2, 2]

@@ -173,7 +173,8 @@ def best_so_far(searches: Mapping[str, Sequence[Sequence[float]]], what: str = "
     figure = new_figure(f"{what[0].upper()}{what[1:]}", "trial", what)
     for index, (name, runs) in enumerate(searches.items()):
         colour = PALETTE[index % len(PALETTE)]
-        values = np.array(runs, dtype=float)
+        longest = max(map(len, runs))  # a search that has tried all there is ends earlier, and its best stays
+        values = np.array([[*run, *run[-1:] * (longest - len(run))] for run in map(list, runs)], dtype=float)
         trials = np.arange(1, values.shape[1] + 1)
         if len(values) > 1:
             low, high = np.quantile(values, [0.25, 0.75], axis=0)
