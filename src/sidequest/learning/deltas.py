@@ -135,12 +135,9 @@ def merge(model: nn.Module, deltas: Sequence[TorchDelta], alphas: np.ndarray) ->
     """
     if len(deltas) != len(alphas):
         raise ValueError(f"{len(deltas)} deltas need as many alphas, found {len(alphas)}")
-    for name, parameter in trained(model).items():
-        ends = [
-            (delta.end[name], float(alpha)) for delta, alpha in zip(deltas, alphas, strict=True) if name in delta.end
-        ]
-        if ends:
-            _interpolate(parameter, ends)
+    parameters = trained(model)
+    for name, moved in _movers(deltas).items():
+        _interpolate(parameters[name], [deltas[index].end[name] for index in moved], alphas[moved])
     whole = sum(delta.weight for delta in deltas)
     for name, buffer in model.named_buffers():
         changed = [delta for delta in deltas if name in delta.buffers]
@@ -170,16 +167,28 @@ def gradient_along(model: nn.Module, start: Mapping[str, Tensor], deltas: Sequen
     """⟨∇L, δᵢ⟩ for each delta, δᵢ = endᵢ − start: float64 [len(deltas)]. Blocks are summed in double precision."""
     parameters = trained(model)
     total = np.zeros(len(deltas))
-    for name, begin in start.items():
+    for name, moved in _movers(deltas).items():
         gradient = parameters[name].grad
-        moved = [index for index, delta in enumerate(deltas) if name in delta.end]
         if gradient is None:
             continue
-        ends = zip(*(_blocks(deltas[index].end[name]) for index in moved), strict=True)
-        for g, s, e in zip(_blocks(gradient), _blocks(begin), ends, strict=True):
-            for index, end in zip(moved, e, strict=True):
-                total[index] += torch.dot(g, end - s).item()
+        columns = zip(*(_blocks(deltas[index].end[name]) for index in moved), strict=True)
+        for g, s, ends in zip(_blocks(gradient), _blocks(start[name]), columns, strict=True):
+            total[moved] += torch.mv(_moves(ends, s), g).tolist()
     return total
+
+
+def _movers(deltas: Sequence[TorchDelta]) -> dict[str, list[int]]:
+    """Which deltas move a parameter, by its name."""
+    found: dict[str, list[int]] = {}
+    for index, delta in enumerate(deltas):
+        for name in delta.end:
+            found.setdefault(name, []).append(index)
+    return found
+
+
+def _moves(ends: Sequence[Tensor], start: Tensor) -> Tensor:
+    """δᵢ = endᵢ − start, [len(ends), numbers]: one operation for all tasks, because small networks have many small tensors."""
+    return torch.stack(tuple(ends)).sub_(start)
 
 
 @contextmanager
@@ -193,22 +202,22 @@ def backward_in_eval(model: nn.Module) -> Iterator[None]:
         yield
 
 
-def _interpolate(parameter: Tensor, ends: Sequence[tuple[Tensor, float]]) -> None:
+def _interpolate(parameter: Tensor, ends: Sequence[Tensor], alphas: np.ndarray) -> None:
     """θ ← θ + Σᵢ αᵢ(endᵢ − θ), exactly end₁ for one task with α₁ = 1."""
     values = parameter.contiguous()  # the parameter itself, unless its memory has another order
-    (_, first_alpha), *rest = ends
-    columns = zip(*(_blocks(end) for end, _ in ends), strict=True)
-    for block, (first, *others) in zip(_blocks(values), columns, strict=True):
-        total = torch.lerp(block, first, first_alpha)
-        for other, (_, alpha) in zip(others, rest, strict=True):
-            total.add_(other - block, alpha=alpha)
-        block.copy_(total)
+    factors = torch.as_tensor(alphas, dtype=values.dtype, device=values.device)
+    for block, column in zip(_blocks(values), zip(*map(_blocks, ends), strict=True), strict=True):
+        if len(column) == 1:
+            block.lerp_(column[0], float(alphas[0]))
+        else:
+            block.addmv_(_moves(column, block).T, factors)
     if not parameter.is_contiguous():
         parameter.copy_(values)
 
 
 def _blocks(tensor: Tensor) -> tuple[Tensor, ...]:
-    return tensor.reshape(-1).split(BLOCK)
+    flat = tensor.reshape(-1)
+    return flat.split(BLOCK) if len(flat) > BLOCK else (flat,)
 
 
 def _copy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
