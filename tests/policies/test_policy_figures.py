@@ -49,6 +49,16 @@ def test_curves_have_a_line_and_a_band_each():
     assert "oracle <best>" in [text.text for text in root.findall(f"{SVG}text")]
 
 
+def test_numbers_on_the_axes_stay_inside_the_plot():
+    """The range from 3.1 to 96.2 asks for the round numbers 0 and 100, which lie beyond it."""
+    figure = go.Figure(go.Scatter(x=[3.1, 96.2], y=[3.1, 96.2], mode="markers"))
+    root = to_svg(figure)
+    labels = {text.text: float(text.attrib["x"]) for text in ElementTree.fromstring(root).findall(f"{SVG}text")}
+    below = [x for label, x in labels.items() if label and label.replace(".", "").isdigit()]
+    assert {"20", "80"} <= set(labels)
+    assert all(0 <= x <= 800 - 20 for x in below)
+
+
 def test_policy_over_time_shows_every_task_and_the_uniform_policy():
     root = drawn(policy_over_time(EVIDENCE))
     assert len(root.findall(f"{SVG}polyline")) == 2

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from sidequest.numerics import beta_bernoulli as bb
 from sidequest.numerics.gp import GP, Hyper
 from sidequest.numerics.mixtures import MixtureSpace
-from sidequest.report.style import PALETTE, new_figure
+from sidequest.report.style import PALETTE, add_band, new_figure
 
 
 def _colours(arms: Sequence[str]) -> dict[str, str]:
@@ -94,16 +94,7 @@ def mixture_slices(stage2: Mapping[str, Any]) -> go.Figure:
         line = np.tile(best, (len(at), 1))
         line[:, index] = at
         mean, deviation = process.predict(line)
-        ends = [*(mean + 2 * deviation), *(mean - 2 * deviation)[::-1]]
-        figure.add_scatter(
-            x=[*at, *at[::-1]],
-            y=ends,
-            fill="toself",
-            fillcolor=_faint(colour),
-            line={"width": 0},
-            hoverinfo="skip",
-            showlegend=False,
-        )
+        add_band(figure, at, mean - 2 * deviation, mean + 2 * deviation, colour)
         figure.add_scatter(x=at, y=mean, name=name, mode="lines", line={"color": colour})
         scores = [trial["score"] for trial in stage2["trials"]]
         figure.add_scatter(
@@ -178,15 +169,7 @@ def best_so_far(searches: Mapping[str, Sequence[Sequence[float]]], what: str = "
         trials = np.arange(1, values.shape[1] + 1)
         if len(values) > 1:
             low, high = np.quantile(values, [0.25, 0.75], axis=0)
-            figure.add_scatter(
-                x=[*trials, *trials[::-1]],
-                y=[*high, *low[::-1]],
-                fill="toself",
-                fillcolor=_faint(colour),
-                line={"width": 0},
-                hoverinfo="skip",
-                showlegend=False,
-            )
+            add_band(figure, trials, low, high, colour)
         figure.add_scatter(x=trials, y=np.median(values, axis=0), name=name, mode="lines", line={"color": colour})
     return figure
 
@@ -204,8 +187,3 @@ def _ratio_ticks(space: MixtureSpace) -> tuple[list[float], list[str]]:
     ]
     places = space.coordinates_of(np.array([[under, over] for over, under in shown]))[:, 0]
     return places.tolist(), [f"{over}/{under}" if under > 1 else str(over) for over, under in shown]
-
-
-def _faint(colour: str) -> str:
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red}, {green}, {blue}, 0.15)"

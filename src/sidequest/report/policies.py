@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from sidequest.report.style import PALETTE, new_figure
+from sidequest.report.style import PALETTE, add_band, new_figure
 
 
 def scores_over_time(curves: Mapping[str, Mapping[str, Sequence[float]]], title: str, y: str) -> go.Figure:
@@ -17,17 +17,8 @@ def scores_over_time(curves: Mapping[str, Mapping[str, Sequence[float]]], title:
     """
     figure = new_figure(title, "step", y)
     for colour, (name, curve) in zip(_colours(len(curves)), curves.items(), strict=True):
-        band = {"x": [*curve["step"], *reversed(curve["step"])], "y": [*curve["high"], *reversed(curve["low"])]}
-        figure.add_scatter(
-            **band,
-            fill="toself",
-            fillcolor=_faint(colour),
-            line={"width": 0},
-            hoverinfo="skip",
-            showlegend=False,
-            legendgroup=name,
-        )
-        figure.add_scatter(x=curve["step"], y=curve["median"], name=name, line={"color": colour}, legendgroup=name)
+        add_band(figure, curve["step"], curve["low"], curve["high"], colour)
+        figure.add_scatter(x=curve["step"], y=curve["median"], name=name, line={"color": colour})
     return figure
 
 
@@ -71,8 +62,3 @@ def policy_against_sizes(policy: Mapping[str, float], sizes: Mapping[str, int]) 
 
 def _colours(count: int) -> list[str]:
     return [PALETTE[index % len(PALETTE)] for index in range(count)]
-
-
-def _faint(colour: str) -> str:
-    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.15)"

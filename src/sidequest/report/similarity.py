@@ -8,9 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from sidequest.recipe import Recipe
-from sidequest.report.style import PALETTE, PRIMARY, new_figure
-
-BAND = "rgba({}, {}, {}, 0.15)"
+from sidequest.report.style import PALETTE, PRIMARY, add_band, new_figure
 
 
 def score_against_rows(
@@ -28,15 +26,7 @@ def score_against_rows(
         values = [np.asarray(points[count], dtype=float) for count in counts]
         if max(len(each) for each in values) > 1:
             low, high = [float(each.min()) for each in values], [float(each.max()) for each in values]
-            figure.add_scatter(
-                x=[*counts, *counts[::-1]],
-                y=[*high, *low[::-1]],
-                fill="toself",
-                fillcolor=_faint(colour),
-                line={"width": 0},
-                hoverinfo="skip",
-                showlegend=False,
-            )
+            add_band(figure, counts, low, high, colour)
         means = [float(each.mean()) for each in values]
         figure.add_scatter(x=counts, y=means, name=name, mode="lines+markers", line={"color": colour})
     across = [count for points in curves.values() for count in points]
@@ -100,7 +90,3 @@ def score_spread(evidence: Mapping[str, object]) -> go.Figure:
     if evidence.get("threshold") is not None:
         figure.add_vline(x=evidence["threshold"], line={"dash": "dot", "color": "#7F7F7F"})
     return figure
-
-
-def _faint(colour: str) -> str:
-    return BAND.format(*(int(colour[i : i + 2], 16) for i in (1, 3, 5)))

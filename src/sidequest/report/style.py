@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import plotly.graph_objects as go
 
 # Okabe and Ito's palette: distinct for colour-blind readers, in print and on a dark page. The primary is always the first.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8C8C00", "#7F7F7F", "#A05A2C")
 PRIMARY = PALETTE[0]
+Values = Sequence[float] | np.ndarray
 # Of interactive figures: plotly's own toolbar would offer to upload them.
 CONFIG = {"displaylogo": False, "plotlyServerURL": "", "modeBarButtonsToRemove": ["sendChartToCloud"]}
 
@@ -28,6 +31,20 @@ def new_figure(title: str, x: str = "", y: str = "") -> go.Figure:
         legend={"orientation": "h", "y": -0.2},
     )
     return figure
+
+
+def add_band(figure: go.Figure, x: Values, low: Values, high: Values, colour: str) -> None:
+    """A faint area between two curves, such as the range over seeds, without an entry in the legend."""
+    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+    figure.add_scatter(
+        x=[*x, *x[::-1]],
+        y=[*high, *low[::-1]],
+        fill="toself",
+        fillcolor=f"rgba({red}, {green}, {blue}, 0.15)",
+        line={"width": 0},
+        hoverinfo="skip",
+        showlegend=False,
+    )
 
 
 def save(figure: go.Figure, stem: Path, *, width: int = 800, height: int = 450) -> list[Path]:

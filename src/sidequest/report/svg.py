@@ -74,7 +74,9 @@ def to_svg(figure: go.Figure, *, width: int = 800, height: int = 450) -> str:
         warp = math.log10 if logarithmic else float
         x_scale = _scale(min(map(warp, xs)), max(map(warp, xs)), LEFT, width - RIGHT)
         plot = _Plot(width, height, lambda value: x_scale(warp(value)), y)
-        values = sorted(set(xs)) if logarithmic else nice_ticks(min(xs), max(xs))
+        # The horizontal axis ends with the data, so a round number beyond them would stand outside the plot.
+        inside = [value for value in nice_ticks(min(xs), max(xs)) if min(xs) <= value <= max(xs)]
+        values = sorted(set(xs)) if logarithmic else inside
         x_ticks = [(plot.x(value), f"{value:g}") for value in values]
     parts = _frame(figure, plot, x_ticks, [(y(value), f"{value:g}") for value in y_ticks])
     for shape in figure.layout.shapes:

@@ -8,6 +8,18 @@ from pathlib import Path
 from sidequest.errors import SettingsError
 from sidequest.reproduce import Options
 
+# The official names of GLUE's directories. WNLI is not among them: the papers that use this list leave it out.
+GLUE_FOLDERS = {
+    "cola": "CoLA",
+    "mnli": "MNLI",
+    "mrpc": "MRPC",
+    "qnli": "QNLI",
+    "qqp": "QQP",
+    "rte": "RTE",
+    "sst2": "SST-2",
+    "stsb": "STS-B",
+}
+
 BESIDE = Path(__file__).parents[4] / "shared" / "data"  # beside a checkout of the repository
 
 

@@ -24,7 +24,7 @@ from sidequest.report.policies import candidate_scores, policy_against_sizes, po
 from sidequest.report.style import save
 from sidequest.report.tables import markdown_table
 from sidequest.reproduce import Options
-from sidequest.reproduce.data import data_directory
+from sidequest.reproduce.data import GLUE_FOLDERS, data_directory
 from sidequest.runs.driver import run_method
 from sidequest.runs.setup import Setup
 from sidequest.runs.training import train_recipe
@@ -34,17 +34,6 @@ from sidequest.settings import ModelSettings, TrainSettings
 from sidequest.tasks.loading import load_task
 from sidequest.tasks.suite import Suite
 
-# Directories of the official files. WNLI is left out, as in the paper.
-TASKS = {
-    "cola": "CoLA",
-    "mnli": "MNLI",
-    "mrpc": "MRPC",
-    "qnli": "QNLI",
-    "qqp": "QQP",
-    "rte": "RTE",
-    "sst2": "SST-2",
-    "stsb": "STS-B",
-}
 # Labelled rows of each task: 10 times the square root of GLUE's, at most 4,000.
 SMALL_ROWS = {
     "cola": 920,
@@ -136,7 +125,7 @@ def main(options: Options) -> dict[str, Any]:
 
 def make_setup(data: Path, *, small: bool) -> Setup:
     tasks = []
-    for name, directory in TASKS.items():
+    for name, directory in GLUE_FOLDERS.items():
         limits = {"limit": SMALL_ROWS[name], "report_limit": SMALL_REPORT_ROWS} if small else {}
         # A task's score is the mean of its metrics; CoLA's is Matthews correlation alone.
         metric = {"metric": "matthews"} if name == "cola" else {}
@@ -224,7 +213,7 @@ def shares_of(recipe: dict[str, Any], names: list[str]) -> np.ndarray:
 def by_task(outcomes: list[dict[str, Any]], policy: str) -> dict[str, list[float]]:
     """Scores by seed of each task and of their average."""
     mine = sorted((each for each in outcomes if each["policy"] == policy), key=lambda each: each["seed"])
-    tasks = {name: [each["tasks"][name] for each in mine] for name in TASKS}
+    tasks = {name: [each["tasks"][name] for each in mine] for name in GLUE_FOLDERS}
     return {"average": [each["average"] for each in mine], **tasks}
 
 
@@ -251,7 +240,7 @@ def score_table(results: dict[str, Any]) -> str:
             against = f"{100 * found.mean:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
         paper = f"{PAPER[name]:.1f}" if name in PAPER else ""
         rows.append([name, *cells, against, paper])
-    header = ["policy", "average", *TASKS, "average against random", "paper's average"]
+    header = ["policy", "average", *GLUE_FOLDERS, "average against random", "paper's average"]
     return markdown_table(header, rows)
 
 

@@ -17,12 +17,13 @@ import numpy as np
 
 from sidequest.files import write_json
 from sidequest.learning.protocol import Discrimination
-from sidequest.numerics.statistics import holm, paired_comparison, verdict
+from sidequest.numerics.statistics import paired_comparison
 from sidequest.recipe import Recipe
 from sidequest.report import similarity as figures
 from sidequest.report.style import save
 from sidequest.report.tables import markdown_table
 from sidequest.reproduce import Options
+from sidequest.reproduce.claims import judged
 from sidequest.reproduce.data import data_directory
 from sidequest.reproduce.similarity_plan import METHODS, Plan, full_plan, load_tasks, runs_of, setup_of, small_plan
 from sidequest.runs.comparing import Job, Outcome, run_job
@@ -138,10 +139,7 @@ def claims(plan: Plan, scores: Mapping[str, Scores]) -> list[dict[str, Any]]:
         for name, pair in pairs.items():
             if pair is not None:
                 rows.append({"primary": primary, "claim": name, **vars(paired_comparison(*map(list, pair)))})
-    for row, adjusted in zip(rows, holm([row["p_value"] for row in rows]), strict=True):
-        row["adjusted_p"] = float(adjusted)
-        row["verdict"] = verdict(row["mean"], float(adjusted), row["n"])
-    return rows
+    return judged(rows)
 
 
 def claims_table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -9,22 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from sidequest.reproduce.data import GLUE_FOLDERS
 from sidequest.runs.setup import Setup
 from sidequest.settings import ModelSettings, TrainSettings
 from sidequest.tasks.loading import load_task
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Task
 
-FOLDERS = {
-    "cola": "CoLA",
-    "mnli": "MNLI",
-    "mrpc": "MRPC",
-    "qnli": "QNLI",
-    "qqp": "QQP",
-    "rte": "RTE",
-    "sst2": "SST-2",
-    "stsb": "STS-B",
-}
 PRIMARIES = ("rte", "mrpc", "stsb")
 METHODS = {"bce": "similarity", "ce": "similarity-ce", "random": "random-data"}
 
@@ -112,7 +103,7 @@ def runs_of(plan: Plan) -> list[Run]:
 def load_tasks(plan: Plan, data: Path) -> dict[str, Task]:
     """Each task as in every suite and role, so that one discriminator serves every primary."""
     tasks = {}
-    for name, folder in FOLDERS.items():
+    for name, folder in GLUE_FOLDERS.items():
         limits = {"limit": plan.limits[name]} if plan.limits else {}
         limits |= {"report_limit": plan.report_limit} if plan.report_limit else {}
         spec = {"catalog": name, "path": str(data / folder), **limits}

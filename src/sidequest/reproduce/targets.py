@@ -19,8 +19,9 @@ from sidequest.methods.alphavil import AlphaVIL, AlphaVILSettings
 from sidequest.methods.base import Method, Pool
 from sidequest.methods.diw import DIW, DIWSettings
 from sidequest.models.base import Family
-from sidequest.numerics.statistics import holm, paired_comparison, verdict
+from sidequest.numerics.statistics import paired_comparison
 from sidequest.report.tables import markdown_table
+from sidequest.reproduce.claims import judged
 from sidequest.runs.driver import run_method
 from sidequest.search.executors import run_jobs
 from sidequest.search.trials import LocalTrials, training_code_version
@@ -209,10 +210,7 @@ def claims(outcomes: Sequence[Mapping[str, Any]], targets: Sequence[str]) -> lis
         for ours, baseline in CLAIMS:
             pair = paired_comparison(*(scores(outcomes, name, target, "report") for name in (ours, baseline)))
             rows.append({"target": target, "ours": ours, "baseline": baseline, **vars(pair)})
-    for row, adjusted in zip(rows, holm([row["p_value"] for row in rows]), strict=True):
-        row["adjusted_p"] = float(adjusted)
-        row["verdict"] = verdict(row["mean"], float(adjusted), row["n"])
-    return rows
+    return judged(rows)
 
 
 def claims_table(rows: Sequence[Mapping[str, Any]]) -> str:
