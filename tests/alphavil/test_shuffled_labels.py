@@ -3,24 +3,44 @@
 import pytest
 
 from sidequest.methods.alphavil import AlphaVIL, AlphaVILSettings
+from sidequest.recipe import Recipe
 from sidequest.runs.driver import run_method
 from sidequest.runs.setup import Setup
 from sidequest.search.trials import LocalTrials
 from sidequest.tasks.digits import digits_suite
+
+OTHERS = ("parity", "large", "bottom-right", "ink")
+
+
+def recipe_of(seed: int, rows: dict[str, int], epochs: int) -> Recipe:
+    suite = digits_suite(seed, rows=rows, report_rows=10)
+    setup = Setup.of(suite, train={"epochs": epochs, "learning_rate": 0.002, "max_batches": None})
+    learner = setup.learner(seed)
+    method = AlphaVIL(AlphaVILSettings(alpha_rate=0.05), seed=seed)
+    return run_method(method, learner, setup.pool, LocalTrials(learner, setup.train), single_run_work=1.0)
+
+
+def share(weights: dict[str, float]) -> float:
+    return weights["shuffled"] / sum(weights.values())
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("seed", range(3))
 def test_the_weight_of_shuffled_labels_goes_to_zero(seed):
     """In eight seeds of eight the share was below 0.0002: a false alarm at 0.05 is not to be expected."""
-    rows = {"top-left": 1200, "shuffled": 1200, "parity": 0, "large": 0, "bottom-right": 0, "ink": 0}
-    suite = digits_suite(seed, rows=rows, report_rows=10)
-    setup = Setup.of(suite, train={"epochs": 6, "learning_rate": 0.002, "max_batches": None})
-    learner = setup.learner(seed)
-    method = AlphaVIL(AlphaVILSettings(alpha_rate=0.05), seed=seed)
-    recipe = run_method(method, learner, setup.pool, LocalTrials(learner, setup.train), single_run_work=1.0)
+    recipe = recipe_of(seed, {**dict.fromkeys(OTHERS, 0), "top-left": 1200, "shuffled": 1200}, epochs=6)
     weights = recipe.evidence["weights"]
-    assert weights["shuffled"] / sum(weights.values()) < 0.05
+    assert share(weights) < 0.05
     assert weights["top-left"] > 1
     assert recipe.auxiliaries == ()
     assert recipe.verdict.startswith("no auxiliary helps")
+
+
+@pytest.mark.slow
+def test_in_the_whole_suite_it_goes_to_zero_on_most_seeds():
+    """All five candidates with 1,200 rows each. In eight seeds the shares were 0.000 six times, 0.023 and 0.154."""
+    shares = [
+        share(recipe_of(seed, dict.fromkeys((*OTHERS, "top-left", "shuffled"), 1200), 12).evidence["weights"])
+        for seed in range(5)
+    ]
+    assert sorted(shares)[3] < 0.01

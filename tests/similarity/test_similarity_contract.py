@@ -12,6 +12,7 @@ from sidequest.learning.simulated_similarity import SimulatedSimilarity
 from sidequest.methods import get_method
 from sidequest.methods.base import Pool
 from sidequest.methods.row_sampling import pack, random_order, unpack
+from sidequest.methods.similarity import MAPPED
 from sidequest.numerics.top import top_positions
 from sidequest.runs.selecting import make_method
 from sidequest.testing import check_learner, check_method
@@ -73,7 +74,11 @@ def test_the_top_rows_of_all_auxiliaries_together_and_two_phases():
 
 def test_its_cost_is_the_discriminator_and_one_look_at_every_row():
     recipe = run(get_method("similarity"), SETTINGS["similarity"], likeness_learner)
-    assert recipe.cost.evaluated_examples == (640 + 480 + 800 + 960) - 4 * 100
+    mapped = 5 * MAPPED  # some rows of every task once more, for the map of features
+    assert recipe.cost.evaluated_examples == (640 + 480 + 800 + 960) - 4 * 100 + mapped
+    assert {name: len(rows) for name, rows in recipe.evidence["features"].items()} == dict.fromkeys(
+        ("primary", "close", "far", "harmful", "near"), MAPPED
+    )
     assert recipe.cost.batches == 5 * 5 * 4  # five tasks, five epochs, four batches of 32
     assert run(get_method("random-data"), SETTINGS["random-data"], likeness_learner).cost.x == 0
 

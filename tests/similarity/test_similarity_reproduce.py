@@ -12,7 +12,8 @@ from sidequest.report import similarity as figures
 from sidequest.report.svg import can_draw
 from sidequest.reproduce import EXPERIMENTS, Options
 from sidequest.reproduce import similarity as experiment
-from sidequest.reproduce.similarity_plan import FOLDERS, Plan, full_plan, load_tasks, runs_of, setup_of, small_plan
+from sidequest.reproduce.data import GLUE_FOLDERS
+from sidequest.reproduce.similarity_plan import Plan, full_plan, load_tasks, runs_of, setup_of, small_plan
 from sidequest.runs.selecting import make_method
 from sidequest.settings import ModelSettings, TrainSettings
 from sidequest.tasks.task import Objective
@@ -21,7 +22,7 @@ from sidequest.tasks.task import Objective
 @pytest.mark.parametrize("plan", [full_plan(None), small_plan(None)], ids=["full", "small"])
 def test_plans_name_what_exists(plan):
     assert "similarity" in EXPERIMENTS
-    assert set(plan.primaries) <= set(FOLDERS)
+    assert set(plan.primaries) <= set(GLUE_FOLDERS)
     labels = [run.label for run in runs_of(plan)]
     assert len(labels) == len(set(labels))
     for run in runs_of(plan):

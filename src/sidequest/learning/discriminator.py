@@ -99,11 +99,13 @@ class Discriminating:
         return np.concatenate([np.zeros(0, dtype=np.float32), *parts])
 
     def pooled_features(self: Host, task: str, ids: np.ndarray, discrimination: Discrimination) -> np.ndarray:
-        """The trained model's pooled output for train rows by id, float32 [n, width] (Figure 1)."""
         spec = self._task(task)
         order = np.argsort(spec.train.ids, kind="stable")
         positions = order[np.searchsorted(spec.train.ids, ids, sorter=order)]
-        return _trained(self, discrimination).ranker.features(spec, positions)
+        ranker = _trained(self, discrimination).ranker
+        with self.meter.timed(task) as count:
+            count.evaluated_examples += len(ids)
+            return ranker.features(spec, positions)
 
 
 def sampled(task: str, rows: int, discrimination: Discrimination) -> np.ndarray:

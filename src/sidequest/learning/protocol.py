@@ -207,3 +207,7 @@ class TaskDiscriminator(Protocol):
     def similarities(self, task: str, discrimination: Discrimination) -> np.ndarray:
         """float32 [n], aligned with `rows_to_rank`: the logit of the primary (`bce`), or its log-probability (`ce`)."""
         ...
+
+    def pooled_features(self, task: str, ids: np.ndarray, discrimination: Discrimination) -> np.ndarray:
+        """The trained model's pooled output for train rows by id, float32 [n, width]; charged as one look at these rows."""
+        ...

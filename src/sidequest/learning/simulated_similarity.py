@@ -43,6 +43,13 @@ class SimulatedSimilarity(SimulatedLearner):
         likeness = self.simulation.transfer[0, self._index(task)] + NOISE * noise
         return likeness[self.rows_to_rank(task, discrimination)].astype(np.float32)
 
+    def pooled_features(self, task: str, ids: np.ndarray, discrimination: Discrimination) -> np.ndarray:
+        """Rows lie around a place of their task's own."""
+        self.meter.of(task).evaluated_examples += len(ids)
+        place = _generator("place", task).standard_normal(4)
+        spread = NOISE * _generator("features", task, discrimination.seed).standard_normal((self.sizes[task], 4))
+        return (place + spread)[ids].astype(np.float32)
+
 
 def _generator(*names: object) -> np.random.Generator:
     seed = hashlib.sha256("\0".join(map(str, names)).encode()).digest()[:8]

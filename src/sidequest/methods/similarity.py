@@ -17,6 +17,7 @@ Departures
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -24,10 +25,12 @@ from pydantic import Field
 
 from sidequest.learning.protocol import Discrimination, Learner, TaskDiscriminator
 from sidequest.methods.row_sampling import RowSampling, SamplingSettings, SamplingState, random_order
+from sidequest.numerics.flat_map import principal_components
 from sidequest.numerics.top import top_positions
 
 SHOWN = 20  # best and worst rows of each task that the recipe names, for people to look at
 BINS = 40  # of the histograms of scores
+MAPPED, COMPONENTS = 80, 10  # rows of each task for the map of features, and how many numbers are kept of each
 
 
 class SimilaritySettings(SamplingSettings):
@@ -127,8 +130,21 @@ class Similarity(RowSampling[SimilaritySettings, SimilarityState]):
             "discriminator": {key: value for key, value in (state.trained or {}).items() if key != "empty"},
             "threshold": float(np.concatenate(scores)[order[-1]]) if len(order) else None,
             **_spread(names, ids, scores),
+            "features": self._features(state, learner),
         }
         return self._with_drawn(state, task, chosen, evidence=evidence, notes=self._last_notes(state, unknown))
+
+    def _features(self, state: SimilarityState, learner: TaskDiscriminator) -> dict[str, list[list[float]]]:
+        """For Figure 1, principal components of some rows of every task: rows that the discriminator has not learned from, where
+        there are any."""
+        found, of = {}, self._discrimination
+        for name in (state.primary, *state.candidates):
+            ids = learner.rows_to_rank(name, of)
+            if not len(ids):
+                ids = learner.rows_to_rank(name, replace(of, rows=0))
+            even = np.linspace(0, len(ids) - 1, min(len(ids), MAPPED)).astype(np.int64)
+            found[name] = learner.pooled_features(name, ids[even], of)
+        return {name: rows.round(3).tolist() for name, rows in principal_components(found, COMPONENTS).items()}
 
     def _last_notes(self, state: SimilarityState, unknown: dict[str, int]) -> list[str]:
         notes = [

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 
+from sidequest.numerics.flat_map import FEWEST_POINTS, flat_map
 from sidequest.recipe import Recipe
 from sidequest.report import alphavil, autosem, gradts, policies, similarity
 from sidequest.report.style import PALETTE, PRIMARY, new_figure
@@ -178,9 +180,13 @@ def _rows_taken(recipe: Recipe) -> Iterator[Sketch]:
             "How like the primary's the rows of each task look to the discriminator; dotted: the lowest score taken."
         )
         yield Sketch("likeness", caption, partial(similarity.score_spread, evidence))
-    if evidence.get("features"):
+    if sum(map(len, evidence.get("features", {}).values())) >= FEWEST_POINTS:
         caption = "Rows of each task by the discriminator's features, in two dimensions: near is alike."
-        yield Sketch("features", caption, partial(similarity.feature_map, evidence["features"], recipe.primary))
+        yield Sketch("features", caption, partial(_features, evidence["features"], recipe.primary))
+
+
+def _features(components: dict[str, Any], primary: str) -> go.Figure:
+    return similarity.feature_map(flat_map({name: np.asarray(rows) for name, rows in components.items()}), primary)
 
 
 SOURCES: tuple[Source, ...] = (_mixture, _greedy, _autosem, _policies, _weights, _heads, _rows_taken)

@@ -17,6 +17,7 @@ import numpy as np
 
 from sidequest.files import write_json
 from sidequest.learning.protocol import Discrimination
+from sidequest.numerics.flat_map import flat_map
 from sidequest.numerics.statistics import paired_comparison
 from sidequest.recipe import Recipe
 from sidequest.report import similarity as figures
@@ -221,8 +222,6 @@ def time_table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def draw_features(plan: Plan, tasks: Mapping[str, Task], out: Path) -> None:
     """Figure 1: t-SNE of rows that the model has not learned from, of tasks alone and with either discriminator."""
-    from sklearn.manifold import TSNE
-
     setup = setup_of(plan, tasks, plan.primaries[0])
     for loss in ("none", *LOSSES):
         learner, of = _discriminating(setup), _discrimination(plan, loss)
@@ -231,11 +230,8 @@ def draw_features(plan: Plan, tasks: Mapping[str, Task], out: Path) -> None:
             ids = learner.rows_to_rank(name, of)
             chosen = np.random.default_rng(0).permutation(len(ids))[: plan.shown]
             found[name] = learner.pooled_features(name, ids[np.sort(chosen)], of)
-        flat = TSNE(random_state=0, init="pca").fit_transform(np.concatenate(list(found.values())))
-        ends = np.cumsum([len(each) for each in found.values()])[:-1]
-        points = dict(zip(found, np.split(flat, ends), strict=True))
         title = {"none": "Tasks alone", "bce": "With a discriminator (BCE)", "ce": "With a discriminator (CE)"}[loss]
-        save(figures.feature_map(points, setup.suite.primary, title), out / f"figure-1-{loss}", height=600)
+        save(figures.feature_map(flat_map(found), setup.suite.primary, title), out / f"figure-1-{loss}", height=600)
 
 
 def _discriminating(setup: Setup) -> Any:

@@ -1,0 +1,38 @@
+"""Rows of several tasks on one plane."""
+
+import numpy as np
+import pytest
+
+from sidequest.numerics.flat_map import FEWEST_POINTS, flat_map, principal_components
+
+
+def clusters(rows: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {name: rng.normal(4 * place, 1, (rows, 8)) for place, name in enumerate(("here", "near", "far"))}
+
+
+@pytest.mark.parametrize("rows", [5, 40])
+def test_rows_that_are_alike_lie_together(rows):
+    places = flat_map(clusters(rows))
+    assert {name: each.shape for name, each in places.items()} == dict.fromkeys(("here", "near", "far"), (rows, 2))
+    points, owner = np.concatenate(list(places.values())), np.repeat(np.arange(3), rows)
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2) + np.diag(np.full(len(points), np.inf))
+    assert np.mean(owner[distances.argmin(axis=1)] == owner) > 0.9
+
+
+def test_the_same_rows_lie_in_the_same_places():
+    first, second = flat_map(clusters(20)), flat_map(clusters(20))
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def test_too_few_rows_are_not_drawn():
+    assert flat_map({"one": np.zeros((FEWEST_POINTS - 1, 3))}) == {}
+
+
+def test_principal_components_equal_those_of_scikit_learn():
+    from sklearn.decomposition import PCA
+
+    features = clusters(12)
+    ours = np.concatenate(list(principal_components(features, 3).values()))
+    theirs = PCA(3).fit_transform(np.concatenate(list(features.values())))
+    np.testing.assert_allclose(np.abs(ours), np.abs(theirs), atol=1e-9)
