@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import torch
 import transformers
 from tiny_encoders import TEXT
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
+from sentence_tasks import examples_of, task_of
 from sidequest.runs.setup import Setup
 from sidequest.settings import ModelSettings, TrainSettings
-from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
 
@@ -54,22 +53,8 @@ def task(name: str, form: Form = Form.TEXT, objective: Objective = Objective.CLA
         rng = np.random.default_rng([sum(name.encode()), index])
         sentences = [rng.choice(40, rng.integers(2, 12)) for _ in range(count)]
         texts = [" ".join(WORDS[word] for word in sentence) for sentence in sentences]
-        first = np.array([sentence[0] for sentence in sentences])
-        columns: dict[str, object] = {"text": pa.array(texts)}
-        target: object = (first % 2).astype(np.int64)
-        if form == Form.PAIR:
-            columns["text_b"] = pa.array(texts[::-1])
-        if form == Form.CHOICES:
-            columns["choices"] = pa.array([[text, "w1 w2", "w3"][: 2 + (i % 2)] for i, text in enumerate(texts)])
-        if form == Form.TOKENS:
-            columns = {"tokens": pa.array([text.split() for text in texts])}
-            target = pa.array([(sentence % 3).tolist() for sentence in sentences], type=pa.list_(pa.int64()))
-        if objective == Objective.REGRESSION:
-            target = 10.0 + first
-        splits[split] = Examples(columns, target, 100 + np.arange(count))
-    labels = {Objective.CLASSIFICATION: ("even", "odd"), Objective.TAGGING: ("a", "b", "c")}.get(objective, ())
-    metric = {Objective.REGRESSION: "pearson", Objective.TAGGING: "token_accuracy"}.get(objective, "accuracy")
-    return Task(name, objective, form, splits, labels, (metric,), kind="words")
+        splits[split] = examples_of(sentences, texts, form, objective, ("w1 w2", "w3"))
+    return task_of(name, form, objective, splits)
 
 
 def every_objective() -> list[Task]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import torch
 import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from sentence_tasks import examples_of, task_of
 from sidequest.runs.setup import Setup
 from sidequest.settings import ModelSettings, TrainSettings
-from sidequest.tasks.examples import Examples
 from sidequest.tasks.planted_words import FEATURES
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -96,22 +95,8 @@ def word_task(
         texts = [" ".join(words[word] for word in sentence) for sentence in sentences]
         if split == "train":
             texts[:empty] = [""] * empty
-        first = np.array([sentence[0] for sentence in sentences])
-        columns: dict[str, object] = {"text": pa.array(texts)}
-        target: object = (first % 2).astype(np.int64)
-        if form == Form.PAIR:
-            columns["text_b"] = pa.array(texts[::-1])
-        if form == Form.CHOICES:
-            columns["choices"] = pa.array([[text, "the day", "a man"][: 2 + (i % 2)] for i, text in enumerate(texts)])
-        if form == Form.TOKENS:
-            columns = {"tokens": pa.array([text.split() for text in texts])}
-            target = pa.array([(sentence % 3).tolist() for sentence in sentences], type=pa.list_(pa.int64()))
-        if objective == Objective.REGRESSION:
-            target = 10.0 + first
-        splits[split] = Examples(columns, target, 100 + np.arange(count))
-    labels = {Objective.CLASSIFICATION: ("even", "odd"), Objective.TAGGING: ("a", "b", "c")}.get(objective, ())
-    metric = {Objective.REGRESSION: "pearson", Objective.TAGGING: "token_accuracy"}.get(objective, "accuracy")
-    return Task(name, objective, form, splits, labels, (metric,), kind="words")
+        splits[split] = examples_of(sentences, texts, form, objective, ("the day", "a man"))
+    return task_of(name, form, objective, splits)
 
 
 def every_form() -> list[Task]:
