@@ -66,11 +66,12 @@ def command(
         standings += found[1]
     results = {"standings": [vars(row) for row in standings], "judged": [vars(row) for row in judged]}
     if out is not None:
+        from sidequest.report.images import save_figures
         from sidequest.report.quality import regret_against_cost
-        from sidequest.report.style import save
 
         write_json(out / "scores.json", results)
-        save(regret_against_cost(results["standings"]), out / "regret-against-cost")
+        figure = regret_against_cost(results["standings"])
+        save_figures({"regret-against-cost": figure}, out, ["html", "svg", "png"])  # without a browser only html
     if as_json:
         typer.echo(json.dumps(results, indent=2))
     else:

@@ -26,7 +26,16 @@ def regret_against_cost(standings: Sequence[Mapping[str, Any]]) -> go.Figure:
     )
     rows = [row for row in standings if math.isfinite(row["relative"])]
     tables = list(dict.fromkeys(row["truth"] for row in rows))
-    for number, method in enumerate(dict.fromkeys(row["method"] for row in rows)):
+    means = {}
+    for method in dict.fromkeys(row["method"] for row in rows):
+        mine = [row for row in rows if row["method"] == method]
+        means[method] = tuple(sum(row[key] for row in mine) / len(mine) for key in ("x", "relative"))
+    sides = label_sides(means)
+    if len(tables) > 1:
+        figure.update_layout(
+            title_text=f"What a choice is worth, and what it costs: means over {len(tables)} truth tables"
+        )
+    for number, method in enumerate(means):
         mine = [row for row in rows if row["method"] == method]
         colour, symbol = PALETTE[number % len(PALETTE)], SYMBOLS[number // len(PALETTE) % len(SYMBOLS)]
         figure.add_trace(
@@ -40,7 +49,7 @@ def regret_against_cost(standings: Sequence[Mapping[str, Any]]) -> go.Figure:
                 hovertemplate=f"{method} on %{{text}}: regret %{{y:.2f}}<extra></extra>",
             )
         )
-        x, y = (sum(row[key] for row in mine) / len(mine) for key in ("x", "relative"))
+        x, y = means[method]
         missing = "" if len(mine) == len(tables) else f" ({len(mine)} of {len(tables)} tables)"
         figure.add_trace(
             go.Scatter(
@@ -48,15 +57,32 @@ def regret_against_cost(standings: Sequence[Mapping[str, Any]]) -> go.Figure:
                 y=[y],
                 mode="markers+text",
                 name=method + missing,
-                text=[method],
-                textposition="top center",
+                text=[method + missing],
+                textposition=sides[method],
                 marker={"color": colour, "symbol": symbol, "size": 12},
                 showlegend=False,
                 hovertemplate=f"{method}{missing}: regret %{{y:.2f}}, {x:.1f}x<extra></extra>",
             )
         )
     ticks = [0, 1, 3, 10, 30, 100, 300]
+    most = max([1.0, *(row["x"] for row in rows)])
+    figure.update_xaxes(range=[-0.35, math.log10(1 + most) + 0.15])  # room for the labels on both sides
     figure.update_xaxes(type="log", tickvals=[1 + tick for tick in ticks], ticktext=[f"{tick}x" for tick in ticks])
     figure.update_yaxes(rangemode="tozero")
     figure.update_layout(height=520)
     return figure
+
+
+def label_sides(means: Mapping[str, tuple[float, float]]) -> dict[str, str]:
+    """Where the label of each point (x, regret) stands: right of it, but left where the point just above is labelled on the
+    right at about the same height."""
+    sides: dict[str, str] = {}
+    for method, (x, y) in sorted(means.items(), key=lambda item: -item[1][1]):
+        crowded = any(
+            abs(math.log10(1 + x) - math.log10(1 + means[other][0])) < 0.25
+            and abs(y - means[other][1]) < 0.04
+            and side == "middle right"
+            for other, side in sides.items()
+        )
+        sides[method] = "middle left" if crowded else "middle right"
+    return sides

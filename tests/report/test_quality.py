@@ -1,0 +1,27 @@
+"""Regret against cost, over truth tables."""
+
+from sidequest.report.quality import label_sides, regret_against_cost
+
+
+def row(method: str, truth: str, x: float, relative: float) -> dict[str, object]:
+    return {"method": method, "truth": truth, "x": x, "relative": relative}
+
+
+def test_a_method_is_at_its_mean_and_says_where_it_was_not_judged():
+    standings = [
+        row("everywhere", "one", 2.0, 0.2),
+        row("everywhere", "two", 4.0, 0.6),
+        row("half", "one", 0.0, 1.0),
+        row("failed", "one", 0.0, float("nan")),
+    ]
+    figure = regret_against_cost(standings)
+    large = {trace.text[0]: (trace.x[0], trace.y[0]) for trace in figure.data if trace.mode == "markers+text"}
+    assert large == {"everywhere": (1 + 3.0, 0.4), "half (1 of 2 tables)": (1.0, 1.0)}
+    small = [trace for trace in figure.data if trace.mode == "markers"]
+    assert sorted(len(trace.x) for trace in small) == [1, 2]
+    assert "2 truth tables" in figure.layout.title.text
+
+
+def test_labels_of_neighbours_stand_on_both_sides():
+    sides = label_sides({"above": (0.0, 0.71), "below": (0.0, 0.69), "elsewhere": (30.0, 0.70), "under": (0.0, 0.3)})
+    assert sides == {name: f"middle {'left' if name == 'below' else 'right'}" for name in sides}
