@@ -16,12 +16,13 @@ def test_a_method_is_at_its_mean_and_says_where_it_was_not_judged():
     ]
     figure = regret_against_cost(standings)
     large = {trace.text[0]: (trace.x[0], trace.y[0]) for trace in figure.data if trace.mode == "markers+text"}
-    assert large == {"everywhere": (1 + 3.0, 0.4), "half (1 of 2 tables)": (1.0, 1.0)}
+    assert large == {"everywhere": (1 + 3.0, 0.4), "half (1/2)": (1.0, 1.0)}
     small = [trace for trace in figure.data if trace.mode == "markers"]
     assert sorted(len(trace.x) for trace in small) == [1, 2]
     assert "2 truth tables" in figure.layout.title.text
 
 
 def test_labels_of_neighbours_stand_on_both_sides():
-    sides = label_sides({"above": (0.0, 0.71), "below": (0.0, 0.69), "elsewhere": (30.0, 0.70), "under": (0.0, 0.3)})
-    assert sides == {name: f"middle {'left' if name == 'below' else 'right'}" for name in sides}
+    sides = label_sides({"above": (0.0, 0.71), "below": (0.0, 0.69), "far": (30.0, 0.70), "under": (0.0, 0.3)})
+    lefts = ("below", "far")  # the neighbour's side is taken; the middle of the axis is to the left
+    assert sides == {name: f"middle {'left' if name in lefts else 'right'}" for name in sides}

@@ -15,7 +15,8 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "
 
 def regret_against_cost(standings: Sequence[Mapping[str, Any]]) -> go.Figure:
     """One point per method: the mean over truth tables of its relative regret (0: the best subset, 1: the worst) against the
-    mean cost of choosing in single-task runs; small points are the single tables. standings: rows of `Standing`.
+    mean cost of choosing in single-task runs; small points are the single tables. A method that was
+    not judged by all tables says by how many. standings: rows of `Standing`.
 
     The cost axis is logarithmic in 1 + x, because the cheapest methods cost nothing.
     """
@@ -50,7 +51,7 @@ def regret_against_cost(standings: Sequence[Mapping[str, Any]]) -> go.Figure:
             )
         )
         x, y = means[method]
-        missing = "" if len(mine) == len(tables) else f" ({len(mine)} of {len(tables)} tables)"
+        missing = "" if len(mine) == len(tables) else f" ({len(mine)}/{len(tables)})"
         figure.add_trace(
             go.Scatter(
                 x=[1 + x],
@@ -68,21 +69,21 @@ def regret_against_cost(standings: Sequence[Mapping[str, Any]]) -> go.Figure:
     most = max([1.0, *(row["x"] for row in rows)])
     figure.update_xaxes(range=[-0.35, math.log10(1 + most) + 0.15])  # room for the labels on both sides
     figure.update_xaxes(type="log", tickvals=[1 + tick for tick in ticks], ticktext=[f"{tick}x" for tick in ticks])
-    figure.update_yaxes(rangemode="tozero")
+    figure.update_yaxes(range=[-0.06, 1.06])
     figure.update_layout(height=520)
     return figure
 
 
 def label_sides(means: Mapping[str, tuple[float, float]]) -> dict[str, str]:
-    """Where the label of each point (x, regret) stands: right of it, but left where the point just above is labelled on the
-    right at about the same height."""
+    """On which side of each point (x, regret) its label stands: towards the middle of the axis, but on the other side where a
+    neighbour at about the same height has taken that one."""
+    places = {method: (math.log10(1 + x), y) for method, (x, y) in means.items()}
+    middle = 0.6 * max([0.0, *(x for x, _ in places.values())])
     sides: dict[str, str] = {}
-    for method, (x, y) in sorted(means.items(), key=lambda item: -item[1][1]):
-        crowded = any(
-            abs(math.log10(1 + x) - math.log10(1 + means[other][0])) < 0.25
-            and abs(y - means[other][1]) < 0.04
-            and side == "middle right"
-            for other, side in sides.items()
-        )
-        sides[method] = "middle left" if crowded else "middle right"
+    for method, (x, y) in sorted(places.items(), key=lambda item: -item[1][1]):
+        wanted, other = ("left", "right") if x > middle else ("right", "left")
+        taken = [
+            side for name, side in sides.items() if math.dist((x / 6, y), (places[name][0] / 6, places[name][1])) < 0.04
+        ]
+        sides[method] = f"middle {other}" if f"middle {wanted}" in taken else f"middle {wanted}"
     return sides
