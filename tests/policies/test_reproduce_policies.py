@@ -8,7 +8,7 @@ import pytest
 from sidequest.reproduce import Options, policies
 from sidequest.settings import ModelSettings, TrainSettings
 
-NAMES = list(policies.TASKS)
+NAMES = list(GLUE_FOLDERS)
 
 
 def outcome(policy, seed, score):
