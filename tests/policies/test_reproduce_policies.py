@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sidequest.reproduce import Options, policies
+from sidequest.reproduce.data import GLUE_FOLDERS
 from sidequest.settings import ModelSettings, TrainSettings
 
 NAMES = list(GLUE_FOLDERS)
