@@ -82,6 +82,7 @@ def evidences() -> dict[str, dict[str, Any]]:
             },
             "bins": [0.0, 0.5, 1.0],
             "threshold": 0.5,
+            "features": {name: rng.random((6, 3)).tolist() for name in names},
         },
         "gradts-fg": {
             "heads": {name: rng.random((2, 4)).tolist() for name in names},

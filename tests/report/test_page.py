@@ -123,6 +123,7 @@ def test_every_method_has_its_own_figures(comparison):
         "similarity-rows",
         "similarity-rows-taken",
         "similarity-likeness",
+        "similarity-features",
         "autosem-utilities",
         "autosem-surface",
         "autosem-slices",
