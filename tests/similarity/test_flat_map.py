@@ -29,6 +29,15 @@ def test_too_few_rows_are_not_drawn():
     assert flat_map({"one": np.zeros((FEWEST_POINTS - 1, 3))}) == {}
 
 
+def test_rows_that_are_not_finite_are_left_out():
+    features = clusters(12)
+    features["near"][3, 2], features["near"][5, 0] = np.nan, np.inf
+    found = principal_components(features, 3)
+    assert {name: len(rows) for name, rows in found.items()} == {"here": 12, "near": 10, "far": 12}
+    assert all(np.isfinite(rows).all() for rows in found.values())
+    assert principal_components({"lost": np.full((4, 8), np.nan)}, 3)["lost"].size == 0
+
+
 def test_principal_components_equal_those_of_scikit_learn():
     from sklearn.decomposition import PCA
 
