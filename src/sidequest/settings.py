@@ -55,18 +55,22 @@ class ModelSettings(Settings):
 
 
 class TrainSettings(Settings):
-    """How a model is trained.
+    """How a model is trained. What is not given is the model's own default: see `models/defaults.py`.
 
     epochs: passes over the *primary's* train split in each phase of a recipe (a fraction is allowed). An auxiliary task adds
         batches between them, it never takes any away, so every method's primary sees its data equally often.
-    patience: evaluations on *select* (one per primary epoch) without a new best before training stops; None: never stop
-        early. The best model on *select* is the result either way.
+    steps: the same length in batches of the primary, instead of `epochs`.
+    evaluations: how often *select* is evaluated in a phase; None: once per primary epoch.
+    patience: evaluations on *select* without a new best before training stops; None: never stop early. The best model on
+        *select* is the result either way.
     learning_rate: None takes the model's own default.
     loss_scale: a factor per task name on top of a recipe's weights.
     max_batches: an upper bound on the batches of one phase, for suites whose auxiliaries dwarf the primary.
     """
 
     epochs: float = Field(3.0, gt=0)
+    steps: int | None = Field(None, ge=1)
+    evaluations: int | None = Field(None, ge=1)
     batch_size: int = Field(32, ge=1)
     eval_batch_size: int = Field(128, ge=1)
     learning_rate: float | None = Field(None, gt=0)

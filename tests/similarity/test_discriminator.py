@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from word_suites import every_form, word_setup, word_task
 
 from sidequest.errors import SettingsError
@@ -149,6 +150,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@sdpa_kernel(SDPBackend.MATH)  # the fused kernel approximates exp on some processors, by more than this test allows
 def test_ranking_equals_a_loop_over_single_rows(word_bert, kind):
     tasks = [task for task in every_form() if kind != "pooled" or task.name != "tags"]
     setup = word_setup(word_bert, tasks, KINDS[kind])

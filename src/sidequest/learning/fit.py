@@ -53,7 +53,7 @@ class _Progress:
 
 def single_run_work(rows: int, select_rows: int, train: TrainSettings) -> float:
     """The meter's work of one full single-task training: what 1x means."""
-    looks = max(1, round(train.epochs))
+    looks = train.evaluations or max(1, round(train.epochs))
     return train.epochs * rows + EVALUATION_SHARE * looks * select_rows
 
 
@@ -69,7 +69,7 @@ def phase_length(phase: Phase, learner: Learner, train: TrainSettings) -> PhaseL
     else:  # without the primary an epoch is one pass over all rows of the phase
         total = round(epochs * sum(learner.epoch_batches(name, phase.subsets.get(name)) for name in phase.tasks))
     total = max(1, total if train.max_batches is None else min(total, train.max_batches))
-    looks = min(total, max(1, round(epochs)))
+    looks = min(total, train.evaluations or max(1, round(epochs)))
     return PhaseLength(total, tuple(round(total * (i + 1) / looks) for i in range(looks)))
 
 

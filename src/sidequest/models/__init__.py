@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sidequest.models.base import Family
     from sidequest.models.predictor import Predictor
 
-__all__ = ["family", "load"]
+__all__ = ["family", "kind_of", "load"]
 
 # The settings that each kind of model looks at: any other that is set is a mistake worth telling.
 USED_SETTINGS = {
@@ -32,13 +32,18 @@ USED_SETTINGS = {
 }
 
 
+def kind_of(suite: Suite, settings: ModelSettings) -> str:
+    """The kind of model that the settings mean: `auto` is `convnet` for a suite of images and `hf` otherwise."""
+    if settings.kind != "auto":
+        return settings.kind
+    return "convnet" if all(task.form == Form.IMAGE for task in suite.tasks.values()) else "hf"
+
+
 def family(suite: Suite, settings: ModelSettings) -> Family:
-    """The family of models that the settings ask for; `auto` is `convnet` for a suite of images and `hf` otherwise."""
+    """The family of models that the settings ask for."""
     from sidequest.models.families import FAMILIES
 
-    if settings.kind == "auto":
-        images = all(task.form == Form.IMAGE for task in suite.tasks.values())
-        settings = settings.model_copy(update={"kind": "convnet" if images else "hf"})
+    settings = settings.model_copy(update={"kind": kind_of(suite, settings)})
     used = USED_SETTINGS[settings.kind] | {"kind"}
     for name, field in ModelSettings.model_fields.items():
         if name not in used and getattr(settings, name) != field.default:

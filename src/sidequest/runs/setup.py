@@ -13,6 +13,8 @@ from sidequest.errors import RunMismatch
 from sidequest.files import digest
 from sidequest.learning.fit import single_run_work
 from sidequest.methods.base import Pool
+from sidequest.models import kind_of
+from sidequest.models.defaults import training_settings
 from sidequest.search.trials import training_code_version
 from sidequest.settings import ModelSettings, TrainSettings, parse
 from sidequest.tasks.suite import Suite
@@ -34,13 +36,12 @@ class Setup:
         train: dict[str, Any] | None = None,
         where: str = "settings",
     ) -> Setup:
-        """Settings given here win over the suite's own defaults."""
+        """Settings given here win over the suite's own defaults, and those over the defaults of the kind of model."""
         defaults = suite.defaults or {}
-        return cls(
-            suite,
-            parse(ModelSettings, {**defaults.get("model", {}), **(model or {})}, f"{where}: model"),
-            parse(TrainSettings, {**defaults.get("train", {}), **(train or {})}, f"{where}: train"),
-        )
+        model_settings = parse(ModelSettings, {**defaults.get("model", {}), **(model or {})}, f"{where}: model")
+        card = suite.tasks[suite.primary].card
+        kind, own = kind_of(suite, model_settings), defaults.get("train", {})
+        return cls(suite, model_settings, training_settings(kind, card, own, train or {}, f"{where}: train"))
 
     @functools.cached_property
     def family(self) -> Any:

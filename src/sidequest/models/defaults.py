@@ -1,0 +1,45 @@
+"""How long and how fast each kind of model is trained when the user does not say. No torch here: a setup is cheap to make.
+
+A rule sees the primary's card (its rows, objective, form) and gives any of the fields of `TrainSettings`; a length is best given
+in `steps`, because a fixed number of epochs is far too little for few rows and too much for many. Every number here was chosen
+by measurement on *select* or by cross-validation on *train*: docs/models.md says on what and against what.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sidequest.errors import SettingsError
+from sidequest.settings import TrainSettings, parse
+from sidequest.tasks.task import TaskCard
+
+Rule = Callable[[TaskCard], dict[str, Any]]
+
+RULES: dict[str, Rule] = {}
+LENGTHS = ("epochs", "steps")
+
+
+def training_settings(
+    kind: str, card: TaskCard, suite: Mapping[str, Any], given: Mapping[str, Any], where: str
+) -> TrainSettings:
+    """The settings that a primary is trained with: those given, else the suite's, else the model kind's, else the field's own.
+
+    A length in steps becomes the same length in epochs, so that all that follows knows one unit.
+    """
+    layers = [RULES[kind](card) if kind in RULES else {}, suite, given]
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        lengths = [name for name in LENGTHS if layer.get(name) is not None]
+        if len(lengths) > 1:
+            both = " and ".join(f"{name}={layer[name]}" for name in lengths)
+            raise SettingsError(f"{where}: {both} both say how long to train; give one of them")
+        if lengths:  # a length in one unit replaces a length in the other
+            merged = {name: value for name, value in merged.items() if name not in LENGTHS}
+        merged |= layer
+    settings = parse(TrainSettings, merged, where)
+    if settings.steps is None:
+        return settings
+    batches = max(1, math.ceil(card.rows / settings.batch_size))
+    return settings.model_copy(update={"epochs": settings.steps / batches, "steps": None})
