@@ -24,8 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sidequest.learning.losses import task_loss
-from sidequest.learning.torch_learner import TorchLearner
+from sidequest.learning.torch.learner import TorchLearner
+from sidequest.learning.torch.losses import task_loss
 from sidequest.models import family
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel
 from sidequest.settings import ModelSettings, TrainSettings

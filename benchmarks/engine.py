@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from sidequest.learning.losses import task_loss
-from sidequest.learning.torch_learner import TorchLearner
+from sidequest.learning.torch.learner import TorchLearner
+from sidequest.learning.torch.losses import task_loss
 from sidequest.models import family
 from sidequest.settings import ModelSettings, TrainSettings
 from sidequest.tasks.examples import Examples

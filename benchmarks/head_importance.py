@@ -21,15 +21,15 @@ import pyarrow as pa
 import torch
 import transformers
 
-from sidequest.learning.head_importance import score_rows
 from sidequest.learning.protocol import Warmup
-from sidequest.learning.torch_learner import TorchLearner
+from sidequest.learning.torch.head_importance import score_rows
+from sidequest.learning.torch.learner import TorchLearner
 from sidequest.methods.base import Pool
-from sidequest.methods.gradts import FgSettings, GradTSFg
+from sidequest.methods.gradts.gradts import FgSettings, GradTSFg
 from sidequest.models.encoders import resolve
 from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.setup import Setup
-from sidequest.search.evidence_cache import EvidenceCache
+from sidequest.search.head_cache import EvidenceCache
 from sidequest.settings import ModelSettings, TrainSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite

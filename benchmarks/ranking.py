@@ -25,8 +25,8 @@ import torch
 import transformers
 from scipy.stats import spearmanr
 
-from sidequest.learning.discriminator import _trained
 from sidequest.learning.protocol import Discrimination
+from sidequest.learning.torch.discriminator import _trained
 from sidequest.models.encoders import resolve
 from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.selecting import select

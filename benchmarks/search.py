@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from sidequest.numerics.gp_hedge import HedgeSearch
+from sidequest.numerics.mixture_search import GridSearch, History, MixtureSearch, Observation, RandomSearch
 from sidequest.numerics.mixtures import Mixture, MixtureSpace, reduced
-from sidequest.numerics.search import GridSearch, History, MixtureSearch, Observation, RandomSearch
-from sidequest.testing.surfaces import Surface, surface
+from sidequest.simulation.surfaces import Surface, surface
 
 TRIALS = 20
 COUNTS = (5, 10, 15, 20)  # numbers of trials after which the choice is looked at: each look costs a fit

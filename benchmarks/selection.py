@@ -13,9 +13,9 @@ import argparse
 
 import numpy as np
 
-from sidequest.learning.simulated import SimulatedLearner, Simulation, helpful
-from sidequest.methods import bandit
+from sidequest.methods.autosem import stage1
 from sidequest.report.tables import markdown_table
+from sidequest.simulation.learner import SimulatedLearner, Simulation, helpful
 
 CASES = {
     "2 of 8 help, 6 harm": helpful(2, 8),
@@ -27,21 +27,21 @@ CASES = {
 COLUMNS = [(utility, rule) for utility in ("all", "decayed") for rule in ("top-plus", "top", "credible")]
 
 
-def play(simulation: Simulation, settings: bandit.BanditSettings, seed: int) -> bandit.BanditState:
+def play(simulation: Simulation, settings: stage1.BanditSettings, seed: int) -> stage1.BanditState:
     learner = SimulatedLearner(simulation, seed=seed)
-    state = bandit.start(learner.pool(), settings)
+    state = stage1.start(learner.pool(), settings)
     for number in range(settings.rounds):
-        state = bandit.play(state, learner, np.random.default_rng([seed, number + 1]), settings)
+        state = stage1.play(state, learner, np.random.default_rng([seed, number + 1]), settings)
     return state
 
 
-def cells(simulation: Simulation, settings: bandit.BanditSettings, seeds: int) -> list[str]:
+def cells(simulation: Simulation, settings: stage1.BanditSettings, seeds: int) -> list[str]:
     good = {name for name, gain in zip(simulation.names[1:], simulation.transfer[0, 1:], strict=True) if gain > 0}
     states = [play(simulation, settings, seed) for seed in range(seeds)]
     out = []
     for utility, rule in COLUMNS:
         chosen = settings.model_copy(update={"utility": utility, "rule": rule})
-        selected = [set(bandit.select(state, chosen)) for state in states]
+        selected = [set(stage1.select(state, chosen)) for state in states]
         found, others = np.mean([good <= each for each in selected]), np.mean([len(each - good) for each in selected])
         out.append(f"{found:.2f} + {others:.2f}" if good else f"{others:.2f}")
     return out
@@ -51,9 +51,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=50)
     seeds = parser.parse_args().seeds
-    default = bandit.BanditSettings().gamma
+    default = stage1.BanditSettings().gamma
     rows = [
-        [f"{name}, γ = {gamma:g}", *cells(simulation, bandit.BanditSettings(gamma=gamma), seeds)]
+        [f"{name}, γ = {gamma:g}", *cells(simulation, stage1.BanditSettings(gamma=gamma), seeds)]
         for name, simulation in CASES.items()
         for gamma in ((0.0, 0.02, default, 0.1, 0.3) if name == next(iter(CASES)) else (default, 0.3))
     ]

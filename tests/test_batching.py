@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sidequest.learning.batching import POOL_BATCHES, Stream, epoch_batches, evaluation_batches
+from sidequest.learning.torch.batching import POOL_BATCHES, Stream, epoch_batches, evaluation_batches
 
 
 def padding(batches: list[np.ndarray], lengths: np.ndarray) -> int:

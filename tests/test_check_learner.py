@@ -2,7 +2,7 @@
 
 import pytest
 
-from sidequest.learning.simulated import SimulatedLearner, helpful
+from sidequest.simulation.learner import SimulatedLearner, helpful
 from sidequest.testing import check_learner
 from tiny import tiny_learner, tiny_suite
 

@@ -8,10 +8,10 @@ from scipy import stats
 
 from sidequest.errors import SettingsError
 from sidequest.learning.fit import fit
-from sidequest.learning.simulated import SimulatedLearner, Simulation, simulated_card
 from sidequest.methods import METHODS, get_method
 from sidequest.methods.base import Method, Pool
 from sidequest.settings import TrainSettings, parse
+from sidequest.simulation.learner import SimulatedLearner, Simulation, simulated_card
 
 ROWS = {"primary": 320, "large": 3200, "middle": 960, "small": 64}
 

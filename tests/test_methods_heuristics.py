@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sidequest.learning.simulated import SimulatedLearner, Simulation, simulated_card
 from sidequest.methods import get_method
 from sidequest.methods.base import Plan
 from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings
+from sidequest.simulation.learner import SimulatedLearner, Simulation, simulated_card
 
 TRAIN = TrainSettings(epochs=4, patience=None)
 SEEDS = range(20)

@@ -7,9 +7,9 @@ from scipy import optimize
 from sidequest.errors import RunMismatch, SettingsError
 from sidequest.learning.fit import fit
 from sidequest.learning.protocol import Learner
-from sidequest.learning.simulated import SimulatedLearner, Simulation, helpful, simulated_card
 from sidequest.recipe import Phase, Subset
 from sidequest.settings import TrainSettings
+from sidequest.simulation.learner import SimulatedLearner, Simulation, helpful, simulated_card
 
 
 def random_simulation(seed: int, tasks: int = 5, noise: float = 0.0) -> Simulation:

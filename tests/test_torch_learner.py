@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from sidequest.errors import DataError, SettingsError
-from sidequest.learning.losses import task_loss
-from sidequest.learning.torch_learner import TorchLearner
+from sidequest.learning.torch.learner import TorchLearner
+from sidequest.learning.torch.losses import task_loss
 from sidequest.recipe import Subset
 from sidequest.settings import ModelSettings, TrainSettings
 from tiny import TinyFamily, tiny_learner, tiny_suite

@@ -79,7 +79,7 @@ class TinyFamily(Family):
 
 
 def tiny_learner(suite: Suite | None = None, seed: int = 0, **train):
-    from sidequest.learning.torch_learner import TorchLearner
+    from sidequest.learning.torch.learner import TorchLearner
 
     suite = suite or tiny_suite()
     family = TinyFamily(suite, ModelSettings(kind="custom"))

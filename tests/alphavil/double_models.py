@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from sidequest.learning.torch_learner import TorchLearner
+from sidequest.learning.torch.learner import TorchLearner
 from sidequest.models.base import Family, Inputs, MultiTaskModel, seed_of
 from sidequest.settings import ModelSettings, TrainSettings
 from sidequest.tasks.examples import Examples

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from sidequest.learning.fit import fit
-from sidequest.methods.alphavil import AlphaVIL, AlphaVILSettings, _row_batches
+from sidequest.methods.alphavil.alphavil import AlphaVIL, AlphaVILSettings, _row_batches
 from sidequest.methods.base import Pool
 from sidequest.recipe import Phase
 from sidequest.runs.driver import run_method

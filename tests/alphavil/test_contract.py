@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from sidequest.learning.protocol import Deltas
-from sidequest.learning.simulated import helpful
-from sidequest.learning.simulated_deltas import SimulatedDeltaLearner
-from sidequest.methods.alphavil import AlphaVIL, AlphaVILSettings
-from sidequest.methods.diw import DIW, DIWSettings
+from sidequest.methods.alphavil.alphavil import AlphaVIL, AlphaVILSettings
+from sidequest.methods.alphavil.diw import DIW, DIWSettings
 from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings
+from sidequest.simulation.deltas import SimulatedDeltaLearner
+from sidequest.simulation.learner import helpful
 from sidequest.testing import check_learner, check_method
 from sidequest.testing.check_method import CANDIDATES, simulated_learner
 

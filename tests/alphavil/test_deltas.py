@@ -7,9 +7,9 @@ from double_models import double_learner
 from torch.func import functional_call
 
 from sidequest.errors import SettingsError
-from sidequest.learning.deltas import trained
-from sidequest.learning.losses import task_loss
 from sidequest.learning.protocol import Deltas, Learner
+from sidequest.learning.torch.deltas import trained
+from sidequest.learning.torch.losses import task_loss
 from tiny import tiny_learner, tiny_suite
 
 MODELS = [(kind, norm) for kind in ("convnet", "transformer") for norm in (False, True)]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from sidequest.methods.alphavil.diw import DIW, DIWSettings
 from sidequest.methods.base import Pool
-from sidequest.methods.diw import DIW, DIWSettings
 from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
 from sidequest.tasks.task import Form, Objective, TaskCard

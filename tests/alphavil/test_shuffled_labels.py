@@ -2,7 +2,7 @@
 
 import pytest
 
-from sidequest.methods.alphavil import AlphaVIL, AlphaVILSettings
+from sidequest.methods.alphavil.alphavil import AlphaVIL, AlphaVILSettings
 from sidequest.recipe import Recipe
 from sidequest.runs.driver import run_method
 from sidequest.runs.setup import Setup

@@ -9,13 +9,14 @@ import pytest
 
 from sidequest.errors import SettingsError
 from sidequest.learning.fit import single_run_work
-from sidequest.learning.simulated import SimulatedLearner, helpful
-from sidequest.methods import bandit, get_method, mixing
+from sidequest.methods import get_method
+from sidequest.methods.autosem import stage1, stage2
 from sidequest.numerics import beta_bernoulli as bb
 from sidequest.recipe import Phase
 from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings, parse
+from sidequest.simulation.learner import SimulatedLearner, helpful
 from sidequest.testing import check_method
 
 STAGE1 = {"rounds": 12, "batches": 2}
@@ -58,14 +59,14 @@ class Recorder:
 
 def play(settings, *, simulation=None, seed=0):
     learner = Recorder(SimulatedLearner(simulation or helpful(), seed=seed))
-    state = bandit.start(learner._learner.pool(), settings)
+    state = stage1.start(learner._learner.pool(), settings)
     for number in range(settings.rounds):
-        state = bandit.play(state, learner, np.random.default_rng([seed, number + 1]), settings)
+        state = stage1.play(state, learner, np.random.default_rng([seed, number + 1]), settings)
     return state, learner.calls
 
 
 def test_a_round_trains_the_pulled_arm_and_compares_with_the_round_before():
-    settings = bandit.BanditSettings(rounds=30, batches=3, gamma=0.1)
+    settings = stage1.BanditSettings(rounds=30, batches=3, gamma=0.1)
     state, calls = play(settings)
     assert calls[0][:2] == ("begin", (90,))
     assert calls[1][:2] == ("evaluate", ("primary",))  # R_0, before any training
@@ -78,7 +79,7 @@ def test_a_round_trains_the_pulled_arm_and_compares_with_the_round_before():
 
 
 def test_the_posterior_is_the_decayed_one_and_the_primary_starts_stronger():
-    settings = bandit.BanditSettings(rounds=25, batches=2, gamma=0.2, primary_prior=(4, 2))
+    settings = stage1.BanditSettings(rounds=25, batches=2, gamma=0.2, primary_prior=(4, 2))
     state, _ = play(settings)
     alpha, beta = np.array([4.0, *[1] * 8]), np.array([2.0, *[1] * 8])
     for arm, reward in zip(state.pulled, state.rewards, strict=True):
@@ -87,12 +88,12 @@ def test_the_posterior_is_the_decayed_one_and_the_primary_starts_stronger():
 
 
 def test_selection_counts_all_rounds_alike_or_by_the_decayed_posterior():
-    state = bandit.BanditState(
+    state = stage1.BanditState(
         arms=["p", "a", "b"], goal="primary", alpha=[1, 1, 2], beta=[1, 3, 1], pulled=[1, 1, 1, 2], rewards=[1, 1, 0, 1]
     )
-    all_rounds = bandit.utility_posterior(state, bandit.BanditSettings())
+    all_rounds = stage1.utility_posterior(state, stage1.BanditSettings())
     assert [part.tolist() for part in all_rounds] == [[1, 3, 2], [1, 2, 1]]
-    decayed = bandit.utility_posterior(state, bandit.BanditSettings(utility="decayed"))
+    decayed = stage1.utility_posterior(state, stage1.BanditSettings(utility="decayed"))
     assert [part.tolist() for part in decayed] == [[1, 1, 2], [1, 3, 1]]
 
 
@@ -114,13 +115,13 @@ UTILITIES = {"p": (9, 1), "a": (8, 2), "b": (6, 5), "c": (6, 4), "d": (2, 3)}  #
     ],
 )
 def test_selection_rules(settings, chosen):
-    state = bandit.BanditState(
+    state = stage1.BanditState(
         arms=list(UTILITIES),
         goal="primary",
         alpha=[a for a, _ in UTILITIES.values()],
         beta=[b for _, b in UTILITIES.values()],
     )
-    assert bandit.select(state, bandit.BanditSettings(utility="decayed", **settings)) == chosen
+    assert stage1.select(state, stage1.BanditSettings(utility="decayed", **settings)) == chosen
 
 
 def run(name, settings, *, simulation=None, seed=0, parallel=1, train=None, trials=None):
@@ -252,9 +253,9 @@ def test_no_auxiliary_helps_is_a_verdict():
 def test_the_average_goal_rewards_the_mean_over_tasks():
     learner = Recorder(SimulatedLearner(helpful(1, 2)))
     pool = learner._learner.pool()
-    settings = bandit.BanditSettings(rounds=1)
-    state = bandit.start(type(pool)(pool.primary, pool.cards, "average"), settings)
-    state = bandit.play(state, learner, np.random.default_rng(0), settings)
+    settings = stage1.BanditSettings(rounds=1)
+    state = stage1.start(type(pool)(pool.primary, pool.cards, "average"), settings)
+    state = stage1.play(state, learner, np.random.default_rng(0), settings)
     seen = [found for name, _, found in learner.calls if name == "evaluate"]
     assert state.scores == pytest.approx([np.mean(seen[:3]), np.mean(seen[3:])])
 
@@ -278,19 +279,19 @@ def test_a_diverged_training_counts_as_the_lowest_score():
 
 
 def test_a_phase_leaves_out_tasks_with_ratio_0():
-    assert mixing.phase_of("p", ["a", "b"], (9, 0, 4)).shares == {"p": 9, "b": 4}
+    assert stage2.phase_of("p", ["a", "b"], (9, 0, 4)).shares == {"p": 9, "b": 4}
 
 
 def played(simulation, seeds):
-    return [play(bandit.BanditSettings(), simulation=simulation, seed=seed)[0] for seed in range(seeds)]
+    return [play(stage1.BanditSettings(), simulation=simulation, seed=seed)[0] for seed in range(seeds)]
 
 
 @pytest.mark.statistical
 def test_both_helpful_arms_of_eight_are_chosen():
     """50 seeds, default settings, at least 45 hits. A method that hits with probability 0.8 would pass in 5 of 100 draws,
     one that hits with the 0.96 of docs/log.md would fail in 1 of 100; seeds are fixed."""
-    settings = bandit.BanditSettings()
-    hits = sum({"arm-1", "arm-2"} <= set(bandit.select(state, settings)) for state in played(helpful(2, 8), 50))
+    settings = stage1.BanditSettings()
+    hits = sum({"arm-1", "arm-2"} <= set(stage1.select(state, settings)) for state in played(helpful(2, 8), 50))
     assert hits >= 45
 
 
@@ -300,7 +301,7 @@ def test_how_many_arms_are_chosen_when_none_helps(harm, capsys):
     """Documented, not wished: the paper's rule always takes two, a credible bound almost none."""
     states = played(helpful(0, 8, harm=harm), 10)
     found = {
-        rule: [len(bandit.select(state, bandit.BanditSettings(rule=rule))) for state in states]
+        rule: [len(stage1.select(state, stage1.BanditSettings(rule=rule))) for state in states]
         for rule in ("top-plus", "credible")
     }
     with capsys.disabled():

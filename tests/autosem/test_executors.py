@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from sidequest.learning.simulated import SimulatedLearner, helpful
 from sidequest.methods.base import Plan
 from sidequest.recipe import Phase
 from sidequest.search.executors import ProcessTrials
 from sidequest.search.trials import LocalTrials, TrialCache
 from sidequest.settings import TrainSettings
+from sidequest.simulation.learner import SimulatedLearner, helpful
 
 
 def no_other_facts(tasks):

@@ -5,12 +5,12 @@ import plotly.graph_objects as go
 import pytest
 from test_autosem import run
 
-from sidequest.learning.simulated import helpful
 from sidequest.numerics.gp_hedge import HedgeSearch
+from sidequest.numerics.mixture_search import Observation
 from sidequest.numerics.mixtures import MixtureSpace
-from sidequest.numerics.search import Observation
 from sidequest.recipe import Recipe
 from sidequest.report import autosem as figures
+from sidequest.simulation.learner import helpful
 
 
 @pytest.fixture(scope="module")

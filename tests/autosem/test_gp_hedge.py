@@ -10,9 +10,9 @@ from scipy import special, stats
 
 from sidequest.numerics import gp
 from sidequest.numerics.gp_hedge import HedgeSearch
+from sidequest.numerics.mixture_search import GridSearch, Observation, RandomSearch
 from sidequest.numerics.mixtures import MixtureSpace
-from sidequest.numerics.search import GridSearch, Observation, RandomSearch
-from sidequest.testing.surfaces import KINDS, surface
+from sidequest.simulation.surfaces import KINDS, surface
 
 SPACE = MixtureSpace(2, 20, 5)
 
@@ -32,7 +32,7 @@ def test_the_same_history_gives_the_same_answer_in_a_fresh_process():
         "import json, sys\n"
         "from sidequest.numerics.gp_hedge import HedgeSearch\n"
         "from sidequest.numerics.mixtures import MixtureSpace\n"
-        "from sidequest.numerics.search import Observation\n"
+        "from sidequest.numerics.mixture_search import Observation\n"
         "history = tuple(Observation(tuple(m), s) for m, s in json.load(sys.stdin))\n"
         "found = HedgeSearch(MixtureSpace(2, 20, 5), seed=5).suggest(history[:9])[0]\n"
         "print(json.dumps([found.mixture, found.source, found.mean, found.deviation]))"

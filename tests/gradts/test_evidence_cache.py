@@ -10,7 +10,7 @@ from tiny_suites import task, tiny_setup
 
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Warmup
-from sidequest.search.evidence_cache import EvidenceCache
+from sidequest.search.head_cache import EvidenceCache
 
 WARMUP = Warmup(epochs=1)
 
@@ -49,7 +49,7 @@ def test_what_was_stored_is_found_with_its_cost(tmp_path):
 
 
 def test_rows_are_read_in_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr("sidequest.search.evidence_cache.CHUNK", 4)
+    monkeypatch.setattr("sidequest.search.head_cache.CHUNK", 4)
     record = EvidenceCache(str, tmp_path).of("t", WARMUP, rows_of(np.ones((10, 2, 3), np.float32)))
     assert [len(ids) for ids, _ in record.rows()] == [4, 4, 2]
 
@@ -81,7 +81,7 @@ def test_a_computation_that_fails_leaves_nothing(tmp_path):
 
 def test_the_slower_of_two_processes_takes_what_the_faster_left(tmp_path, monkeypatch):
     """As on a system without locks: both compute, and one entry is left."""
-    monkeypatch.setattr("sidequest.search.evidence_cache._one_at_a_time", lambda place: nullcontext())
+    monkeypatch.setattr("sidequest.search.head_cache._one_at_a_time", lambda place: nullcontext())
     values = np.ones((2, 1, 1), np.float32)
     faster = EvidenceCache(str, tmp_path)
 

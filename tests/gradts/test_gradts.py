@@ -9,8 +9,8 @@ from scipy.stats import kendalltau
 
 from sidequest.errors import SettingsError
 from sidequest.learning.protocol import HeadImportance, Warmup
-from sidequest.methods.gradts import FgSettings, GradTSFg, GradTSThres, GradTSTrial, ThresSettings, TrialSettings
-from sidequest.methods.head_ranking import scale_importance
+from sidequest.methods.gradts.gradts import FgSettings, GradTSFg, GradTSThres, GradTSTrial, ThresSettings, TrialSettings
+from sidequest.methods.gradts.head_ranking import scale_importance
 
 
 def test_scaling_is_step_four():

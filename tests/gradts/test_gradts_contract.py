@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from sidequest.learning.protocol import HeadImportance, Warmup
-from sidequest.learning.simulated import helpful
-from sidequest.learning.simulated_heads import CHUNK, SimulatedHeads
 from sidequest.methods import get_method
+from sidequest.simulation.heads import CHUNK, SimulatedHeads
+from sidequest.simulation.learner import helpful
 from sidequest.testing import check_learner, check_method
 from sidequest.testing.check_method import run, simulated_learner
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from known_heads import MATRICES, go, only_same
 
-from sidequest.methods.gradts import GradTSFg, GradTSTrial
+from sidequest.methods.gradts.gradts import GradTSFg, GradTSTrial
 from sidequest.recipe import Recipe
 from sidequest.report import gradts as figures
 from sidequest.report.style import save

@@ -6,9 +6,9 @@ import torch
 from tiny_suites import every_objective, task, tiny_setup
 
 from sidequest.errors import SettingsError
-from sidequest.learning.head_importance import add_up, row_losses, score_rows
-from sidequest.learning.losses import task_loss
 from sidequest.learning.protocol import HeadImportance, Warmup
+from sidequest.learning.torch.head_importance import add_up, row_losses, score_rows
+from sidequest.learning.torch.losses import task_loss
 from sidequest.models.head_gates import open_gates
 from sidequest.tasks.task import Form, Objective
 from tiny import tiny_learner

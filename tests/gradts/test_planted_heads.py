@@ -5,9 +5,9 @@ import pytest
 from planted_heads import ASKED, RELATEDNESS, planted_encoder, planted_suite
 from scipy.stats import kendalltau
 
-from sidequest.methods.gradts import FgSettings, GradTSFg
+from sidequest.methods.gradts.gradts import FgSettings, GradTSFg
 from sidequest.runs.setup import Setup
-from sidequest.search.evidence_cache import EvidenceCache
+from sidequest.search.head_cache import EvidenceCache
 from sidequest.settings import ModelSettings, TrainSettings
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sidequest.errors import SettingsError
-from sidequest.learning.mtl_bandit import BanditEnvironment, MTLBandit, losses_of, replay
 from sidequest.learning.protocol import PredictionGain
+from sidequest.simulation.mtl_bandit import BanditEnvironment, MTLBandit, losses_of, replay
 from sidequest.testing.check_learner import check_learner
 
 

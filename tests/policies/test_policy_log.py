@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sidequest.errors import DataError, SettingsError
-from sidequest.policy_log import METADATA, STEP, PolicyLog, pack, read_log, read_logs, unpack
+from sidequest.methods.policies.log import METADATA, STEP, PolicyLog, pack, read_log, read_logs, unpack
 
 TASKS = ("rte", "mnli", "qqp")
 

@@ -9,18 +9,18 @@ import pytest
 
 from sidequest.errors import DataError
 from sidequest.learning.fit import fit
-from sidequest.learning.mtl_bandit import BanditEnvironment, MTLBandit, replay
-from sidequest.learning.simulated import SimulatedLearner
 from sidequest.methods.base import Pool
-from sidequest.methods.counterfactual import Counterfactual, CounterfactualSettings
-from sidequest.methods.exp3s import Exp3S, Exp3SSettings
-from sidequest.methods.logged_runs import with_improvement
-from sidequest.methods.task_policy import policy_phase, run_steps
+from sidequest.methods.policies.counterfactual import Counterfactual, CounterfactualSettings
+from sidequest.methods.policies.exp3s import Exp3S, Exp3SSettings
+from sidequest.methods.policies.log import read_log
+from sidequest.methods.policies.logged_runs import with_improvement
+from sidequest.methods.policies.task_policy import policy_phase, run_steps
 from sidequest.numerics.off_policy import softmax
-from sidequest.policy_log import read_log
 from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings
+from sidequest.simulation.learner import SimulatedLearner
+from sidequest.simulation.mtl_bandit import BanditEnvironment, MTLBandit, replay
 from sidequest.tasks.task import Form, Objective, TaskCard
 from sidequest.testing.check_method import CANDIDATES, check_method, simulated_learner
 from tiny import tiny_learner, tiny_suite

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from sidequest.learning.losses import task_loss
 from sidequest.learning.protocol import PredictionGain
+from sidequest.learning.torch.losses import task_loss
 from tiny import tiny_learner
 
 

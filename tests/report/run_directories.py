@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from sidequest.files import write_json
 from sidequest.learning.fit import single_run_work
-from sidequest.learning.simulated import SimulatedLearner, helpful
 from sidequest.methods import get_method
 from sidequest.recipe import Cost, Phase, Recipe, Subset
 from sidequest.runs.driver import run_method
 from sidequest.runs.recording import record_run
 from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings, parse
+from sidequest.simulation.learner import SimulatedLearner, helpful
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task

@@ -9,10 +9,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from word_suites import every_form, word_setup, word_task
 
 from sidequest.errors import SettingsError
-from sidequest.learning import ranking
-from sidequest.learning.discriminator import balance, discriminator_loss, positive_weights, sampled, scores_of
 from sidequest.learning.protocol import Discrimination, TaskDiscriminator
-from sidequest.learning.ranking import RankedChunks, agreement, token_batches
+from sidequest.learning.torch import ranking
+from sidequest.learning.torch.discriminator import balance, discriminator_loss, positive_weights, sampled, scores_of
+from sidequest.learning.torch.ranking import RankedChunks, agreement, token_batches
 from sidequest.models.base import MultiTaskModel
 from sidequest.models.pooled_output import PooledOutput
 from sidequest.search.discriminator_places import DiscriminatorPlaces
@@ -133,7 +133,7 @@ def _first_values(setup, of):
 
 def _stream(setup, learner, name, used, of):
     """The order in which a learner of these rows alone sees them."""
-    from sidequest.learning.batching import Stream
+    from sidequest.learning.torch.batching import Stream
     from sidequest.models.base import seed_of
 
     spec = setup.suite[name]

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from sidequest.numerics.flat_map import FEWEST_POINTS, flat_map, principal_components
+from sidequest.numerics.principal_components import principal_components
+from sidequest.report.flat_map import FEWEST_POINTS, flat_map
 
 
 def clusters(rows: int) -> dict[str, np.ndarray]:

@@ -68,7 +68,7 @@ def killed_after(setup, directory, calls, settings):
 
 @pytest.mark.integration
 def test_a_killed_ranking_goes_on_after_its_last_chunk_to_the_same_bytes(word_bag, tmp_path, monkeypatch):
-    from sidequest.learning.ranking import Ranker
+    from sidequest.learning.torch.ranking import Ranker
 
     settings = {"rows": 50, "count": 100, "chunk": 200, "epochs": 1, "finetune_epochs": 1}
     whole = select(planted(word_bag, 0)[0], "similarity", settings=settings, directory=tmp_path / "whole")

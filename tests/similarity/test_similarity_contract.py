@@ -8,13 +8,13 @@ import pytest
 
 from sidequest.errors import SettingsError
 from sidequest.learning.protocol import Discrimination, TaskDiscriminator
-from sidequest.learning.simulated_similarity import SimulatedSimilarity
 from sidequest.methods import get_method
 from sidequest.methods.base import Pool
-from sidequest.methods.row_sampling import pack, random_order, unpack
-from sidequest.methods.similarity import MAPPED
+from sidequest.methods.similarity.row_sampling import pack, random_order, unpack
+from sidequest.methods.similarity.similarity import MAPPED
 from sidequest.numerics.top import top_positions
 from sidequest.runs.selecting import make_method
+from sidequest.simulation.similarity import SimulatedSimilarity
 from sidequest.testing import check_learner, check_method
 from sidequest.testing.check_method import run, simulated_learner
 

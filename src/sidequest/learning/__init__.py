@@ -1,5 +1,5 @@
-"""Learners: models in the middle of training, and the one training loop.
+"""Learners: models in the middle of training.
 
-`protocol`, `meter`, `fit`, `guard` and `simulated` need no torch; `torch_learner` does, and imports `models` and `tasks`.
-Methods import `protocol` only.
+`protocol` says what a learner is, `fit` is the one schedule, `meter` counts what it costs and `guard` keeps *report* away: no
+torch. The learner that trains real models is in `torch/`; learners that only pretend are in `sidequest.simulation`.
 """

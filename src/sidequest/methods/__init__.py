@@ -1,4 +1,4 @@
-"""Methods: one file per paper, and the list of them.
+"""Methods: a package per paper, and the list of them.
 
 A method is maths and decisions: it may import numpy, scipy, `numerics`, `recipe`, `settings` and `learning.protocol`,
 never torch. `base` tells the lifecycle; CONTRIBUTING tells how to add one.
@@ -20,23 +20,23 @@ METHODS: dict[str, str] = {
     "size": "baselines:Size",
     "temperature": "baselines:Temperature",
     "random-subset": "baselines:RandomSubset",
-    "heu-size": "heuristics:HeuSize",
-    "heu-type": "heuristics:HeuType",
-    "heu-len": "heuristics:HeuLen",
-    "autosem": "autosem:AutoSeM",
-    "autosem-p1": "autosem:AutoSeMP1",
-    "autosem-no-stage1": "autosem:AutoSeMNoStage1",
-    "autosem-grid": "autosem:AutoSeMGrid",
-    "exp3s": "exp3s:Exp3S",
-    "counterfactual": "counterfactual:Counterfactual",
-    "alphavil": "alphavil:AlphaVIL",
-    "diw": "diw:DIW",
-    "gradts-thres": "gradts:GradTSThres",
-    "gradts-trial": "gradts:GradTSTrial",
-    "gradts-fg": "gradts:GradTSFg",
-    "similarity": "similarity:Similarity",
-    "similarity-ce": "similarity:SimilarityCE",
-    "random-data": "row_sampling:RandomData",
+    "heu-size": "gradts.heuristics:HeuSize",
+    "heu-type": "gradts.heuristics:HeuType",
+    "heu-len": "gradts.heuristics:HeuLen",
+    "autosem": "autosem.autosem:AutoSeM",
+    "autosem-p1": "autosem.autosem:AutoSeMP1",
+    "autosem-no-stage1": "autosem.autosem:AutoSeMNoStage1",
+    "autosem-grid": "autosem.autosem:AutoSeMGrid",
+    "exp3s": "policies.exp3s:Exp3S",
+    "counterfactual": "policies.counterfactual:Counterfactual",
+    "alphavil": "alphavil.alphavil:AlphaVIL",
+    "diw": "alphavil.diw:DIW",
+    "gradts-thres": "gradts.gradts:GradTSThres",
+    "gradts-trial": "gradts.gradts:GradTSTrial",
+    "gradts-fg": "gradts.gradts:GradTSFg",
+    "similarity": "similarity.similarity:Similarity",
+    "similarity-ce": "similarity.similarity:SimilarityCE",
+    "random-data": "similarity.row_sampling:RandomData",
 }
 
 

@@ -26,7 +26,6 @@ and decisions. It must not depend on the order of the candidates in the suite.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -34,8 +33,8 @@ from pydantic import BaseModel, ConfigDict
 
 from sidequest.learning.protocol import Learner
 from sidequest.recipe import Phase, Recipe
-from sidequest.settings import Settings, TrainSettings
-from sidequest.tasks.task import TaskCard
+from sidequest.settings import Settings
+from sidequest.tasks.pool import Pool
 
 
 class State(BaseModel):
@@ -46,29 +45,6 @@ class State(BaseModel):
 
 class NoSettings(Settings):
     """For methods without settings."""
-
-
-@dataclass(frozen=True)
-class Pool:
-    """What there is to choose from. `cards[name]` for every task, the primary included.
-
-    train: how a recipe will be trained, for methods whose own runs are as long as that.
-    """
-
-    primary: str
-    cards: dict[str, TaskCard]
-    goal: str = "primary"
-    train: TrainSettings = field(default_factory=TrainSettings)
-
-    @property
-    def candidates(self) -> tuple[str, ...]:
-        """Auxiliary candidates in name order, so that no choice depends on the order in a file."""
-        return tuple(sorted(name for name in self.cards if name != self.primary))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The primary, then the candidates."""
-        return (self.primary, *self.candidates)
 
 
 class Plan(BaseModel):

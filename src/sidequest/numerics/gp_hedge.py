@@ -15,8 +15,8 @@ import numpy as np
 
 from sidequest.numerics import gp
 from sidequest.numerics.acquisition import PORTFOLIO, acquisitions, hedge_probabilities
+from sidequest.numerics.mixture_search import History, MixtureSearch, Suggestion
 from sidequest.numerics.mixtures import Mixture, MixtureSpace, spread
-from sidequest.numerics.search import History, MixtureSearch, Suggestion
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from sidequest.numerics.flat_map import FEWEST_POINTS, flat_map
 from sidequest.recipe import Recipe
 from sidequest.report import alphavil, autosem, gradts, policies, similarity
+from sidequest.report.flat_map import FEWEST_POINTS, flat_map
 from sidequest.report.style import PALETTE, PRIMARY, new_figure
 
 

@@ -23,10 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sidequest.files import write_json
-from sidequest.methods import mixing
 from sidequest.methods.base import Plan
+from sidequest.numerics.mixture_search import RandomSearch
 from sidequest.numerics.mixtures import MixtureSpace
-from sidequest.numerics.search import RandomSearch
 from sidequest.recipe import Recipe
 from sidequest.report import autosem as figures
 from sidequest.report.style import save
@@ -194,7 +193,7 @@ def random_search(setup: Setup, recipe: Recipe) -> list[float]:
     space = MixtureSpace(len(stage2["tasks"]), given["max_primary"], given["max_auxiliary"])
     search = RandomSearch(space, given["trials"], seed)
     plans = [
-        Plan(phases=(mixing.phase_of(recipe.primary, stage2["tasks"], suggestion.mixture),), seed=seed)
+        Plan(phases=(stage2.phase_of(recipe.primary, stage2["tasks"], suggestion.mixture),), seed=seed)
         for suggestion in search.suggest((), search.budget)
     ]
     return np.maximum.accumulate([result.score for result in local_trials(setup).run(plans)]).tolist()

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 
 from sidequest.files import write_json
-from sidequest.learning.mtl_bandit import BanditEnvironment, MTLBandit, losses_of, replay
 from sidequest.methods.base import Method
-from sidequest.methods.counterfactual import Counterfactual, CounterfactualSettings
-from sidequest.methods.exp3s import Exp3S, Exp3SSettings
+from sidequest.methods.policies.counterfactual import Counterfactual, CounterfactualSettings
+from sidequest.methods.policies.exp3s import Exp3S, Exp3SSettings
+from sidequest.methods.policies.log import read_log
 from sidequest.numerics.off_policy import LogSums, improve_policy, improvement_rewards
-from sidequest.policy_log import read_log
 from sidequest.recipe import Recipe
 from sidequest.report.policies import scores_over_time
 from sidequest.report.style import save
@@ -30,6 +29,7 @@ from sidequest.reproduce import Options
 from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings
+from sidequest.simulation.mtl_bandit import BanditEnvironment, MTLBandit, losses_of, replay
 
 ARMS, STEPS, SEEDS = 8, 2000, 10
 CMA_ITERATIONS = 20  # the paper's, with a population of 64

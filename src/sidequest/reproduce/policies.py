@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from sidequest.files import digest, read_json, write_json
-from sidequest.methods.counterfactual import Counterfactual, CounterfactualSettings
-from sidequest.methods.exp3s import Exp3S, Exp3SSettings
-from sidequest.methods.task_policy import policy_phase
+from sidequest.methods.policies.counterfactual import Counterfactual, CounterfactualSettings
+from sidequest.methods.policies.exp3s import Exp3S, Exp3SSettings
+from sidequest.methods.policies.task_policy import policy_phase
 from sidequest.numerics.statistics import paired_comparison
 from sidequest.recipe import Phase, Recipe
 from sidequest.report.policies import candidate_scores, policy_against_sizes, policy_over_time, scores_over_time

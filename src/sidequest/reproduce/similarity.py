@@ -17,10 +17,10 @@ import numpy as np
 
 from sidequest.files import write_json
 from sidequest.learning.protocol import Discrimination
-from sidequest.numerics.flat_map import flat_map
 from sidequest.numerics.statistics import paired_comparison
 from sidequest.recipe import Recipe
 from sidequest.report import similarity as figures
+from sidequest.report.flat_map import flat_map
 from sidequest.report.style import save
 from sidequest.report.tables import markdown_table
 from sidequest.reproduce import Options

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from sidequest.files import digest, read_json, write_json
-from sidequest.learning.torch_learner import TorchLearner
-from sidequest.methods.alphavil import AlphaVIL, AlphaVILSettings
+from sidequest.learning.torch.learner import TorchLearner
+from sidequest.methods.alphavil.alphavil import AlphaVIL, AlphaVILSettings
+from sidequest.methods.alphavil.diw import DIW, DIWSettings
 from sidequest.methods.base import Method, Pool
-from sidequest.methods.diw import DIW, DIWSettings
 from sidequest.models.base import Family
 from sidequest.numerics.statistics import paired_comparison
 from sidequest.report.tables import markdown_table

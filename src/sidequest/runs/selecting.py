@@ -16,8 +16,8 @@ from sidequest.runs.directory import open_run
 from sidequest.runs.driver import OnRound, run_method
 from sidequest.runs.setup import Setup
 from sidequest.search.discriminator_places import DiscriminatorPlaces
-from sidequest.search.evidence_cache import EvidenceCache
 from sidequest.search.executors import ProcessTrials
+from sidequest.search.head_cache import EvidenceCache
 from sidequest.search.ray_trials import RayTrials
 from sidequest.search.trials import LedgerTrials, LocalTrials, TrialRunner
 from sidequest.settings import parse

@@ -12,11 +12,11 @@ import sidequest
 from sidequest.errors import RunMismatch
 from sidequest.files import digest
 from sidequest.learning.fit import single_run_work
-from sidequest.methods.base import Pool
 from sidequest.models import kind_of
 from sidequest.models.defaults import training_settings
 from sidequest.search.trials import training_code_version
 from sidequest.settings import ModelSettings, TrainSettings, parse
+from sidequest.tasks.pool import Pool
 from sidequest.tasks.suite import Suite
 
 
@@ -51,13 +51,13 @@ class Setup:
 
     def learner(self, seed: int) -> Any:
         """A new learner; rows are encoded once for all learners of this setup."""
-        from sidequest.learning.torch_learner import TorchLearner
+        from sidequest.learning.torch.learner import TorchLearner
 
         return TorchLearner(self.suite, self.family, self.train, seed=seed, data=self._encoded)
 
     @functools.cached_property
     def _encoded(self) -> Any:
-        from sidequest.learning.torch_learner import EncodedTasks
+        from sidequest.learning.torch.learner import EncodedTasks
 
         return EncodedTasks(self.family)
 

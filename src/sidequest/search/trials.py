@@ -149,7 +149,7 @@ def tasks_of(plan: Plan) -> list[str]:
 def training_code_version() -> str:
     """A digest of the source that turns a plan into a score: when it changes, old results no longer count."""
     root = Path(__file__).parent.parent
-    sources = sorted([*root.glob("learning/*.py"), *root.glob("models/*.py"), root / "tasks" / "metrics.py"])
+    sources = sorted([*root.glob("learning/**/*.py"), *root.glob("models/**/*.py"), root / "tasks" / "metrics.py"])
     hashed = hashlib.sha256()
     for path in sources:
         hashed.update(path.read_bytes())

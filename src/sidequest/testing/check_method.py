@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from sidequest.learning.fit import fit, single_run_work
-from sidequest.learning.simulated import SimulatedLearner, Simulation, simulated_card
 from sidequest.methods import get_method
 from sidequest.methods.base import Method
 from sidequest.recipe import Recipe
 from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings, parse
+from sidequest.simulation.learner import SimulatedLearner, Simulation, simulated_card
 
 CANDIDATES = ("close", "far", "harmful", "near")
 TRAIN = TrainSettings(epochs=2, patience=None)

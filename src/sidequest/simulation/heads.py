@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sidequest.learning.protocol import Warmup
-from sidequest.learning.simulated import SimulatedLearner
+from sidequest.simulation.learner import SimulatedLearner
 
 LAYERS, HEADS = 4, 6
 ROW_NOISE = 0.5

@@ -33,7 +33,7 @@ from pydantic import Field
 
 from sidequest.learning.protocol import HeadImportance, Learner
 from sidequest.methods.base import Plan, State
-from sidequest.methods.head_ranking import GradTS, RankingSettings, RankingState, scale_importance
+from sidequest.methods.gradts.head_ranking import GradTS, RankingSettings, RankingState, scale_importance
 from sidequest.numerics.kendall import kendall_tau
 from sidequest.recipe import Recipe
 

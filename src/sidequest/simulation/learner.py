@@ -29,9 +29,9 @@ import numpy as np
 from sidequest.errors import RunMismatch, SettingsError, unknown
 from sidequest.files import digest, read_json, write_json
 from sidequest.learning.meter import Count, Meter
-from sidequest.methods.base import Pool
 from sidequest.recipe import Subset
 from sidequest.settings import TrainSettings
+from sidequest.tasks.pool import Pool
 from sidequest.tasks.task import SPLITS, Form, Objective, TaskCard
 
 SELECT_ROWS = 100  # what an evaluation is charged as

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sidequest.methods.base import Plan
 from sidequest.numerics.gp_hedge import HedgeSearch
+from sidequest.numerics.mixture_search import GridSearch, History, MixtureSearch, Observation, Suggestion
 from sidequest.numerics.mixtures import Mixture, MixtureSpace
-from sidequest.numerics.search import GridSearch, History, MixtureSearch, Observation, Suggestion
 from sidequest.recipe import Phase
 from sidequest.settings import Settings
 

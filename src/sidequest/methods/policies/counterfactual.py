@@ -11,10 +11,10 @@ from pydantic import Field
 
 from sidequest.learning.protocol import Learner, PredictionGain
 from sidequest.methods.base import Method, Plan, Pool, State
-from sidequest.methods.logged_runs import LoggedRun, log_steps, sums_of, with_improvement
-from sidequest.methods.task_policy import policy_by_task, policy_phase, run_steps
+from sidequest.methods.policies.log import PolicyLog, read_logs, unpack
+from sidequest.methods.policies.logged_runs import LoggedRun, log_steps, sums_of, with_improvement
+from sidequest.methods.policies.task_policy import policy_by_task, policy_phase, run_steps
 from sidequest.numerics.off_policy import ESTIMATORS, LogSums, effective_sample_size, entropy, improve_policy
-from sidequest.policy_log import PolicyLog, read_logs, unpack
 from sidequest.recipe import Phase, Recipe
 from sidequest.settings import Settings
 

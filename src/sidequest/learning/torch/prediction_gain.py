@@ -13,15 +13,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sidequest.learning.batching import Stream
-from sidequest.learning.losses import task_loss
 from sidequest.learning.meter import Meter
+from sidequest.learning.torch.batching import Stream
+from sidequest.learning.torch.losses import task_loss
 from sidequest.models.base import Batch, MultiTaskModel, seed_of
 from sidequest.settings import TrainSettings
 from sidequest.tasks.task import Task
 
 if TYPE_CHECKING:
-    from sidequest.learning.torch_learner import EncodedTasks
+    from sidequest.learning.torch.learner import EncodedTasks
     from sidequest.recipe import Subset
 
 PROBE = (

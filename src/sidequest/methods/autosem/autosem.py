@@ -1,7 +1,7 @@
 """AutoSeM: select auxiliary tasks with a bandit, then learn their mixing ratio with a Gaussian process.
 
 Guo, Pasunuru and Bansal 2019, AutoSeM: Automatic Task Selection and Mixing in Multi-Task Learning. Stage 1 is
-`bandit.py`, stage 2 is `mixing.py`; here they are put together, in the paper's way and without one or the other stage
+`stage1.py`, stage 2 is `stage2.py`; here they are put together, in the paper's way and without one or the other stage
 (Sec. 6.1).
 
 Departures from the paper
@@ -34,9 +34,9 @@ from pydantic import BeforeValidator, Field
 
 from sidequest.errors import SettingsError, unknown
 from sidequest.learning.protocol import Learner
-from sidequest.methods import bandit, mixing
+from sidequest.methods.autosem import stage1, stage2
 from sidequest.methods.base import Method, Plan, Pool, SettingsT, State
-from sidequest.numerics.search import MixtureSearch
+from sidequest.numerics.mixture_search import MixtureSearch
 from sidequest.recipe import Recipe
 from sidequest.settings import Settings
 
@@ -59,9 +59,9 @@ class AutoSeMState(State):
     """selected: the auxiliaries of stage 2, None until stage 1 has ended. trials: what stage 2 has tried."""
 
     primary: str
-    bandit: bandit.BanditState
+    bandit: stage1.BanditState
     selected: list[str] | None = None
-    trials: list[mixing.Trial] = []
+    trials: list[stage2.Trial] = []
 
 
 class _AutoSeM(Method[SettingsT, AutoSeMState]):
@@ -73,20 +73,20 @@ class _AutoSeM(Method[SettingsT, AutoSeMState]):
     State = AutoSeMState
 
     @property
-    def _stage1(self) -> bandit.BanditSettings | None:
-        return self.settings if isinstance(self.settings, bandit.BanditSettings) else None
+    def _stage1(self) -> stage1.BanditSettings | None:
+        return self.settings if isinstance(self.settings, stage1.BanditSettings) else None
 
     @property
-    def _stage2(self) -> mixing.MixingSettings | None:
-        return self.settings if isinstance(self.settings, mixing.MixingSettings) else None
+    def _stage2(self) -> stage2.MixingSettings | None:
+        return self.settings if isinstance(self.settings, stage2.MixingSettings) else None
 
     def _search(self, state: AutoSeMState) -> MixtureSearch | None:
         if self._stage2 is None or state.selected is None:
             return None
-        return mixing.make_search(len(state.selected), self._stage2, self.seed)
+        return stage2.make_search(len(state.selected), self._stage2, self.seed)
 
     def start(self, pool: Pool, rng: np.random.Generator) -> AutoSeMState:
-        arms = bandit.start(pool, self._stage1 or bandit.BanditSettings())
+        arms = stage1.start(pool, self._stage1 or stage1.BanditSettings())
         return AutoSeMState(primary=pool.primary, bandit=arms, selected=self._given(pool))
 
     def _given(self, pool: Pool) -> list[str] | None:
@@ -104,24 +104,24 @@ class _AutoSeM(Method[SettingsT, AutoSeMState]):
     def round(self, state: AutoSeMState, learner: Learner, rng: np.random.Generator) -> AutoSeMState:
         settings = self._stage1
         assert settings is not None  # without stage 1, `start` has selected
-        arms = bandit.play(state.bandit, learner, rng, settings)
-        selected = bandit.select(arms, settings) if len(arms.pulled) >= settings.rounds else None
+        arms = stage1.play(state.bandit, learner, rng, settings)
+        selected = stage1.select(arms, settings) if len(arms.pulled) >= settings.rounds else None
         return state.model_copy(update={"bandit": arms, "selected": selected})
 
     def ask(self, state: AutoSeMState, n: int) -> list[Plan]:
         search = self._search(state)
         if search is None or self._stage2 is None or state.selected is None:
             return []
-        return mixing.plans(state.primary, state.selected, state.trials, search, self._stage2.runs, n)
+        return stage2.plans(state.primary, state.selected, state.trials, search, self._stage2.runs, n)
 
     def tell(self, state: AutoSeMState, plan: Plan, score: float) -> AutoSeMState:
-        return state.model_copy(update={"trials": mixing.told(state.trials, plan, score)})
+        return state.model_copy(update={"trials": stage2.told(state.trials, plan, score)})
 
     def done(self, state: AutoSeMState) -> bool:
         search = self._search(state)
         if search is None or self._stage2 is None:
             return state.selected is not None
-        return mixing.done(state.trials, search, self._stage2.runs)
+        return stage2.done(state.trials, search, self._stage2.runs)
 
     def total(self, state: AutoSeMState) -> int:
         rounds = self._stage1.rounds if self._stage1 is not None else 0
@@ -141,28 +141,28 @@ class _AutoSeM(Method[SettingsT, AutoSeMState]):
         selected, search = state.selected or [], self._search(state)
         evidence: dict[str, Any] = {"selected": selected}
         if self._stage1 is not None and state.bandit.pulled:
-            evidence["stage1"] = bandit.evidence(state.bandit, self._stage1)
+            evidence["stage1"] = stage1.evidence(state.bandit, self._stage1)
         mixture, verdict = (1,) * (1 + len(selected)), f"selected {', '.join(selected) or 'no auxiliary'}"
         if search is not None and self._stage2 is not None and state.trials:
-            best = search.best(mixing.history_of(state.trials, self._stage2.runs))
+            best = search.best(stage2.history_of(state.trials, self._stage2.runs))
             mixture = state.trials[best].mixture
-            evidence["stage2"] = mixing.evidence(selected, state.trials, self._stage2, search) | {"best": best}
-            verdict = mixing.verdict(state.primary, evidence["stage2"])
-        phase = mixing.phase_of(state.primary, selected, mixture)
+            evidence["stage2"] = stage2.evidence(selected, state.trials, self._stage2, search) | {"best": best}
+            verdict = stage2.verdict(state.primary, evidence["stage2"])
+        phase = stage2.phase_of(state.primary, selected, mixture)
         return Recipe(method=self.name, primary=state.primary, phases=(phase,), evidence=evidence, verdict=verdict)
 
 
-class AutoSeMP1(_AutoSeM[bandit.BanditSettings]):
+class AutoSeMP1(_AutoSeM[stage1.BanditSettings]):
     """Stage 1 alone: the selected auxiliaries, mixed in equal parts."""
 
     name = "autosem-p1"
     summary = "a bandit selects auxiliaries by how often training on them does not lower the primary's score"
     cost = "200 rounds of 10 batches, each with a look at select"
     returns = "tasks"
-    Settings = bandit.BanditSettings
+    Settings = stage1.BanditSettings
 
 
-class AutoSeMSettings(bandit.BanditSettings, mixing.HedgeSettings, GivenTasks):
+class AutoSeMSettings(stage1.BanditSettings, stage2.HedgeSettings, GivenTasks):
     pass
 
 
@@ -175,7 +175,7 @@ class AutoSeM(_AutoSeM[AutoSeMSettings]):
     Settings = AutoSeMSettings
 
 
-class AutoSeMNoStage1Settings(mixing.HedgeSettings, GivenTasks):
+class AutoSeMNoStage1Settings(stage2.HedgeSettings, GivenTasks):
     pass
 
 
@@ -188,7 +188,7 @@ class AutoSeMNoStage1(_AutoSeM[AutoSeMNoStage1Settings]):
     Settings = AutoSeMNoStage1Settings
 
 
-class AutoSeMGridSettings(bandit.BanditSettings, mixing.MixingSettings, GivenTasks):
+class AutoSeMGridSettings(stage1.BanditSettings, stage2.MixingSettings, GivenTasks):
     pass
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from sidequest.learning.protocol import Learner, PredictionGain
 from sidequest.methods.base import State
+from sidequest.methods.policies.log import STEP, PolicyLog, pack, unpack
 from sidequest.numerics.off_policy import LogSums, improvement_reward, improvement_rewards
-from sidequest.policy_log import STEP, PolicyLog, pack, unpack
 
 
 class LoggedRun(State):

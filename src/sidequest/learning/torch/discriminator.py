@@ -25,11 +25,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sidequest.learning.losses import task_loss
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Discrimination
-from sidequest.learning.ranking import RankedChunks, Ranker
-from sidequest.learning.state import LearnerState, read_state, write_state
+from sidequest.learning.torch.losses import task_loss
+from sidequest.learning.torch.ranking import RankedChunks, Ranker
+from sidequest.learning.torch.state import LearnerState, read_state, write_state
 from sidequest.models.base import Family, seed_of, seeded
 from sidequest.models.pooled_output import PooledOutput
 from sidequest.settings import TrainSettings
@@ -38,7 +38,7 @@ from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Task
 
 if TYPE_CHECKING:
-    from sidequest.learning.torch_learner import TorchLearner
+    from sidequest.learning.torch.learner import TorchLearner
 
 
 class Host(Protocol):

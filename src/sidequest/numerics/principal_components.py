@@ -1,13 +1,10 @@
-"""Rows of several tasks on one plane, by principal components and t-SNE, as in Figure 1 of Kung et al. (2021)."""
+"""Principal components of the rows of several tasks together."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import numpy as np
-
-FEWEST_POINTS = 10  # with fewer there is nothing to see
-PERPLEXITY = 30.0
 
 
 def principal_components(features: Mapping[str, np.ndarray], width: int) -> dict[str, np.ndarray]:
@@ -20,22 +17,10 @@ def principal_components(features: Mapping[str, np.ndarray], width: int) -> dict
         return features
     left, sizes, right = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
     signs = np.sign(right[np.arange(len(right)), np.abs(right).argmax(axis=1)])
-    return _split(features, (left * sizes * signs)[:, :width])
+    return split_like(features, (left * sizes * signs)[:, :width])
 
 
-def flat_map(features: Mapping[str, np.ndarray], seed: int = 0) -> dict[str, np.ndarray]:
-    """By name, features [n, width] become places [n, 2]; nothing if there are too few rows in all."""
-    from sklearn.manifold import TSNE
-
-    rows = sum(map(len, features.values()))
-    if rows < FEWEST_POINTS:
-        return {}
-    perplexity = min(PERPLEXITY, (rows - 1) / 3)
-    tsne = TSNE(random_state=seed, init="pca", perplexity=perplexity)
-    flat = tsne.fit_transform(np.concatenate(list(features.values())).astype(np.float64))
-    return _split(features, flat)
-
-
-def _split(features: Mapping[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarray]:
+def split_like(features: Mapping[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Rows [n, width] given back to the names whose features they came from, in order."""
     ends = np.cumsum([len(each) for each in features.values()])[:-1]
     return dict(zip(features, np.split(rows, ends), strict=True))

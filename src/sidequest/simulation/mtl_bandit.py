@@ -17,9 +17,9 @@ import numpy as np
 from sidequest.errors import unknown
 from sidequest.files import read_json, write_json
 from sidequest.learning.meter import Meter
-from sidequest.methods.base import Pool
 from sidequest.recipe import Subset
 from sidequest.settings import TrainSettings
+from sidequest.tasks.pool import Pool
 from sidequest.tasks.task import Form, Objective, TaskCard
 
 # A score is the probability of a right answer and its loss is −log; a score of 0 has the loss of this score instead of ∞.

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from sidequest.errors import DataError, unknown
-from sidequest.learning.batching import Stream, evaluation_batches
-from sidequest.learning.deltas import Course, DeltaTraining
-from sidequest.learning.discriminator import Discriminating
-from sidequest.learning.head_importance import HeadScoring
-from sidequest.learning.losses import predictions, task_loss
 from sidequest.learning.meter import Meter
-from sidequest.learning.prediction_gain import GainTraining
-from sidequest.learning.state import LearnerState, read_state, write_state
+from sidequest.learning.torch.batching import Stream, evaluation_batches
+from sidequest.learning.torch.deltas import Course, DeltaTraining
+from sidequest.learning.torch.discriminator import Discriminating
+from sidequest.learning.torch.head_importance import HeadScoring
+from sidequest.learning.torch.losses import predictions, task_loss
+from sidequest.learning.torch.prediction_gain import GainTraining
+from sidequest.learning.torch.state import LearnerState, read_state, write_state
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, seed_of
 from sidequest.recipe import Subset
 from sidequest.settings import TrainSettings

@@ -92,7 +92,7 @@ def read_log(path: Path) -> PolicyLog:
         raise DataError(f"not a readable parquet file: {error}", file=path) from None
     metadata = (table.schema.metadata or {}).get(METADATA)
     if metadata is None:
-        raise DataError("not a policy log: the schema's metadata lacks 'sidequest.policy_log'", file=path)
+        raise DataError("not a policy log: the schema's metadata lacks 'sidequest.methods.policies.log'", file=path)
     about = json.loads(metadata)
     if about.pop("version") != VERSION:
         raise DataError(f"this sidequest reads policy logs of version {VERSION}", file=path)

@@ -15,16 +15,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sidequest.learning.batching import evaluation_batches
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Warmup
+from sidequest.learning.torch.batching import evaluation_batches
 from sidequest.models.base import IGNORE, Batch, MultiTaskModel
 from sidequest.models.head_gates import find_heads, open_gates
 from sidequest.settings import TrainSettings
 from sidequest.tasks.task import Objective, Task
 
 if TYPE_CHECKING:
-    from sidequest.learning.torch_learner import EncodedTasks, TorchLearner
+    from sidequest.learning.torch.learner import EncodedTasks, TorchLearner
 
 RowImportances = Iterator[tuple[np.ndarray, np.ndarray]]  # ids int64 [n], values float32 [n, layers, heads]
 Computation = Callable[[Meter], RowImportances]  # the work itself; it counts on the meter that it is given
@@ -40,7 +40,7 @@ class HeadRecord(Protocol):
 
 
 class HeadCache(Protocol):
-    """Where results are kept between runs; see `sidequest.search.evidence_cache`."""
+    """Where results are kept between runs; see `sidequest.search.head_cache`."""
 
     def of(self, task: str, warmup: Warmup, compute: Computation) -> HeadRecord: ...
 

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from sidequest.files import cache_directory, digest, npy_bytes, read_json, write_json
-from sidequest.learning.head_importance import Computation, RowImportances
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Warmup
+from sidequest.learning.torch.head_importance import Computation, RowImportances
 
 CHUNK = 4096  # rows read at a time
 
@@ -45,7 +45,7 @@ class StoredHeads:
 
 
 class EvidenceCache:
-    """Implements `sidequest.learning.head_importance.HeadCache`.
+    """Implements `sidequest.learning.torch.head_importance.HeadCache`.
 
     facts: all about a task's data, the model, training and the code that decides its importances.
     reused, computed: names of the tasks that were found and of those that were not, in the order they were asked for. They

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sidequest.learning.protocol import Discrimination
-from sidequest.learning.simulated import SimulatedLearner
+from sidequest.simulation.learner import SimulatedLearner
 
 NOISE = 0.1
 

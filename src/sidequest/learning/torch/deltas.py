@@ -18,15 +18,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sidequest.learning.batching import evaluation_batches
-from sidequest.learning.losses import task_loss
 from sidequest.learning.meter import Meter
+from sidequest.learning.torch.batching import evaluation_batches
+from sidequest.learning.torch.losses import task_loss
 from sidequest.models.base import Batch, MultiTaskModel
 from sidequest.settings import TrainSettings
 from sidequest.tasks.task import Task
 
 if TYPE_CHECKING:
-    from sidequest.learning.torch_learner import EncodedTasks
+    from sidequest.learning.torch.learner import EncodedTasks
 
 # Merging and dot products go through the parameters in blocks of this many numbers, so that what was just computed is still in
 # the processor's cache when it is used: the cost is about one pass over each delta, not four.

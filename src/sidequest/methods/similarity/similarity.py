@@ -24,8 +24,8 @@ import numpy as np
 from pydantic import Field
 
 from sidequest.learning.protocol import Discrimination, Learner, TaskDiscriminator
-from sidequest.methods.row_sampling import RowSampling, SamplingSettings, SamplingState, random_order
-from sidequest.numerics.flat_map import principal_components
+from sidequest.methods.similarity.row_sampling import RowSampling, SamplingSettings, SamplingState, random_order
+from sidequest.numerics.principal_components import principal_components
 from sidequest.numerics.top import top_positions
 
 SHOWN = 20  # best and worst rows of each task that the recipe names, for people to look at

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from sidequest.learning.protocol import Delta, Deltas, Learner
-from sidequest.methods.reweighting import Reweighting, ReweightingSettings, ReweightingState
+from sidequest.methods.alphavil.reweighting import Reweighting, ReweightingSettings, ReweightingState
 
 
 class AlphaVILSettings(ReweightingSettings):

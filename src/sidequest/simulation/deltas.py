@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sidequest.learning.simulated import SELECT_ROWS, SimulatedLearner, _count
+from sidequest.simulation.learner import SELECT_ROWS, SimulatedLearner, _count
 
 ExposureDelta = tuple[str, float]  # a task, and its weighted batches
 

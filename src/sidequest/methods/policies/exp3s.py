@@ -9,9 +9,9 @@ from pydantic import Field
 
 from sidequest.learning.protocol import Learner, PredictionGain
 from sidequest.methods.base import Method, Pool, State
-from sidequest.methods.task_policy import policy_by_task, policy_phase, run_steps
+from sidequest.methods.policies.log import STEP, PolicyLog, pack, unpack
+from sidequest.methods.policies.task_policy import policy_by_task, policy_phase, run_steps
 from sidequest.numerics import exp3s, reservoir
-from sidequest.policy_log import STEP, PolicyLog, pack, unpack
 from sidequest.recipe import Recipe
 from sidequest.settings import Settings
 

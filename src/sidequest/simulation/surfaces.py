@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sidequest.learning.simulated import Simulation, simulated_card
 from sidequest.numerics.mixtures import Mixture, MixtureSpace
+from sidequest.simulation.learner import Simulation, simulated_card
 
 NOISE = 0.006
 
