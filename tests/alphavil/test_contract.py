@@ -1,5 +1,7 @@
 """αVIL and DIW keep the contract of methods, and on a simulation they find what helps."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,7 @@ def delta_learner(candidates=CANDIDATES, seed=0):
 
 
 def test_the_simulated_learner_keeps_its_contract_and_has_the_power():
-    check_learner(lambda seed: delta_learner(seed=seed))
+    check_learner(functools.partial(delta_learner, CANDIDATES))
     assert isinstance(delta_learner(), Deltas)
 
 

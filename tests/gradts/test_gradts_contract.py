@@ -1,5 +1,6 @@
 """GradTS keeps the contract of methods, on a simulated learner with heads; and finds the helpful candidates there."""
 
+import functools
 import re
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def test_the_contract(name):
 
 
 def test_the_simulated_heads_are_a_learner_with_the_power():
-    check_learner(lambda seed: learner_with_heads(("close", "far", "harmful", "near"), seed))
+    check_learner(functools.partial(learner_with_heads, ("close", "far", "harmful", "near")))
     assert isinstance(learner_with_heads((), 0), HeadImportance)
 
 

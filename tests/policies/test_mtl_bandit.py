@@ -15,8 +15,12 @@ def environment(seed=0, **options) -> BanditEnvironment:
     return BanditEnvironment.draw(np.random.default_rng(seed), **options)
 
 
+def bandit(seed):
+    return MTLBandit(environment())
+
+
 def test_is_a_learner_with_prediction_gain():
-    check_learner(lambda seed: MTLBandit(environment()))
+    check_learner(bandit)
     assert isinstance(MTLBandit(environment()), PredictionGain)
 
 

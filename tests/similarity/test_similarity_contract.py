@@ -1,5 +1,6 @@
 """The three methods keep the contract of methods on a simulated learner, and decide there as they should."""
 
+import functools
 import re
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def test_the_contract_with_a_ladder(name):
 
 
 def test_the_simulated_rows_are_a_learner_with_the_power():
-    check_learner(lambda seed: likeness_learner(("close", "far", "harmful", "near"), seed))
+    check_learner(functools.partial(likeness_learner, ("close", "far", "harmful", "near")))
     assert isinstance(likeness_learner((), 0), TaskDiscriminator)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import pickle
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from sidequest.errors import SidequestError
@@ -15,17 +18,22 @@ def check_learner(
     *,
     make_with: Callable[[Sequence[str], int], Learner] | None = None,
     n_batches: int = 3,
+    fresh_process: bool = True,
 ) -> None:
     """Check that learners made by `make(seed)` keep the contract. Each seed must give a learner that has not been trained.
 
+    make: a module-level function (or `functools.partial` of one), so that a fresh process finds it: there a learner that was
+        saved here is loaded and must train on to the same bits. `fresh_process=False` leaves that part out.
     make_with: makes a learner, by seed, for the primary and only some of the candidates; with it, it is also checked that
-    training does not depend on which other tasks there are.
+        training does not depend on which other tasks there are.
     """
     _is_a_learner(make(0))
     _looks_without_touching(make, n_batches)
     _seeds_decide(make, n_batches)
     _restores_exactly(make(0), n_batches)
     _saves_and_loads(make, n_batches)
+    if fresh_process:
+        _continues_in_a_fresh_process(make, n_batches)
     _trains_in_parts(make, n_batches)
     _counts(make(0), n_batches)
     _refuses_unknown_names(make(0))
@@ -104,6 +112,38 @@ def _saves_and_loads(make: Callable[[int], Learner], n_batches: int) -> None:
     assert _train_all(learner, n_batches) == _train_all(other, n_batches), (
         "a loaded learner must train on as the saved one"
     )
+
+
+def _continues_in_a_fresh_process(make: Callable[[int], Learner], n_batches: int) -> None:
+    try:
+        pickle.dumps(make)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"`make` must be a module-level function, so that a fresh process finds it ({error}); "
+            "`fresh_process=False` leaves this check out"
+        ) from None
+    # A forked child of a server that has imported torch and done nothing else: as good as new, and quick.
+    methods = multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    if hasattr(context, "set_forkserver_preload"):
+        context.set_forkserver_preload(["sidequest.learning.torch.learner"])
+    learner = make(0)
+    learner.begin(4 * n_batches * len(learner.tasks))
+    _train_all(learner, n_batches)
+    with tempfile.TemporaryDirectory() as place:
+        learner.save(Path(place))
+        with ProcessPoolExecutor(1, context) as pool:
+            found = pool.submit(_load_and_train, make, Path(place), n_batches).result()
+    assert found == (_train_all(learner, n_batches), _scores(learner)), (
+        "a learner saved here and loaded in a fresh process must train on to the same losses and scores: is everything that "
+        "decides the next step in the files, memory layouts included?"
+    )
+
+
+def _load_and_train(make: Callable[[int], Learner], place: Path, n_batches: int) -> tuple[list[float], list[float]]:
+    learner = make(0)
+    learner.load(place)
+    return _train_all(learner, n_batches), _scores(learner)
 
 
 def _looks_without_touching(make: Callable[[int], Learner], n_batches: int) -> None:

@@ -253,7 +253,11 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating):
         for name, tensor in tensors.items():
             if name.startswith(f"{prefix}."):
                 _, index, key = name.split(".")
-                optimizer.state[parameters[int(index)]][key] = tensor.clone()
+                parameter = parameters[int(index)]
+                # A file keeps no memory layout. The fused optimiser walks memory, not indices: a state that is laid out otherwise
+                # than its parameter would be combined with the wrong weights, without an error.
+                like = parameter if tensor.shape == parameter.shape else tensor
+                optimizer.state[parameter][key] = torch.empty_like(like, dtype=tensor.dtype).copy_(tensor)
         return optimizer
 
     def fresh(self, seed: int) -> TorchLearner:
