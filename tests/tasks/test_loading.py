@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -397,3 +398,29 @@ def test_rows_to_predict_are_read_like_the_tasks_own_files(write: Write) -> None
     assert read_rows(write("new.jsonl", '{"body": "thé"}\n'), inputs).columns["text"].to_pylist() == ["thé!"]
     with pytest.raises(SidequestError, match=r"there is no column 'body'\. Did you mean 'bodie'"):
         read_rows(write("bad.csv", "bodie;x\na;b\n"), inputs)
+
+
+def test_unlabelled_rows_are_refused_or_left_out_and_counted(write: Write) -> None:
+    rows = [f"text {i},{'' if i % 5 == 0 else '-' if i == 7 else 'ab'[i % 2]}" for i in range(60)]
+    path = write("a.csv", "\n".join(["text,label", *rows]))
+    spec: dict[str, Any] = {"objective": "classification", "train": path.name, "text": "text", "label": "label"}
+    with pytest.raises(SidequestError, match=r"line 2: .*no label here \(12 such rows\)\. `unlabelled: drop`"):
+        load_task("a", spec, path.parent)
+    assert load_task("a", spec | {"unlabelled": "drop"}, path.parent).labels == ("-", "a", "b")
+    task = load_task("a", spec | {"unlabelled": "drop", "no_label": "-"}, path.parent)
+    assert task.labels == ("a", "b")
+    assert "train: 13 rows without a label left out" in task.notes
+    ids = np.sort(np.concatenate([rows.ids for rows in task.splits.values()]))
+    assert ids.tolist() == [i for i in range(60) if i % 5 and i != 7]  # an id is still the row's number in its file
+    with pytest.raises(SidequestError, match=r"say `unlabelled: drop` with it"):
+        load_task("a", spec | {"no_label": ["-"]}, path.parent)
+    empty = write("b.csv", "text,label\nx,\ny,\n")
+    with pytest.raises(SidequestError, match="no row has a label in column 'label'"):
+        load_task("a", spec | {"train": empty.name, "unlabelled": "drop"}, path.parent)
+
+
+def test_unlabelled_numbers_and_rows_in_memory() -> None:
+    data = {"text": [f"t{i}" for i in range(40)], "label": [None if i == 3 else float(i) for i in range(40)]}
+    task = make_task("n", "regression", data, unlabelled="drop")
+    assert sum(map(len, task.splits.values())) == 39
+    assert 3 not in np.concatenate([rows.ids for rows in task.splits.values()])

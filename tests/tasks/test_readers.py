@@ -80,7 +80,7 @@ def test_rows_of_wrong_width_are_named_or_skipped(write: Write) -> None:
     table = read_file(path, ReadSettings(bad_rows="skip"))
     assert rows(table) == [("x", "1"), ("w", "0")]
     assert table.lines.tolist() == [2, 6]
-    assert table.skipped == 2
+    assert table.notes == ("2 malformed rows left out",)
 
 
 def test_a_tab_in_a_text_of_an_unquoted_tsv_is_named(write: Write) -> None:
@@ -115,9 +115,52 @@ def test_headers(write: Write, quoting: str) -> None:
     assert list(named.columns) == ["text", "label"]
     with pytest.raises(DataError, match="2 fields where 3 are expected"):
         read_file(path, ReadSettings(header=("a", "b", "c"), quoting=quoting))
-    twice = write("b.tsv", "x\tx\ny\t0\n")
-    with pytest.raises(DataError, match=r"line 1: the header names 'x' twice.*`header: false`"):
-        read_file(twice, ReadSettings(quoting=quoting))
+
+
+@pytest.mark.parametrize("quoting", ["standard", "none"])
+def test_empty_and_repeated_names_of_a_header_are_made_unique(write: Write, quoting: str) -> None:
+    path = write("a.csv", "v1,v2,,v2,v2.1,\nham,hi,,x,y,\n")
+    table = read_file(path, ReadSettings(quoting=quoting))
+    assert list(table.columns) == ["v1", "v2", "Unnamed: 2", "v2.2", "v2.1", "Unnamed: 5"]
+    assert rows(table) == [("ham", "hi", "", "x", "y", "")]
+    assert table.notes == ("the header names 'v2' twice: here the second is 'v2.2'",)
+
+
+@pytest.mark.parametrize("quoting", ["standard", "none"])
+def test_lines_before_the_header_are_skipped_and_counted(write: Write, quoting: str) -> None:
+    path = write("a.csv", "An export\r\nof today, all of it\r\n\r\ntext,label\r\nx,1\r\ny,0\r\n")
+    with pytest.raises(DataError, match=r"line 2: 2 fields where 1 are expected .*say `skip_rows: 1`"):
+        read_file(path, ReadSettings(quoting=quoting))
+    table = read_file(path, ReadSettings(quoting=quoting, skip_rows=3))
+    assert list(table.columns) == ["text", "label"]
+    assert table.lines.tolist() == [5, 6]
+    with pytest.raises(DataError, match="`skip_rows: 9` leaves nothing of 7 lines"):
+        read_file(path, ReadSettings(quoting=quoting, skip_rows=9))
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_json_list_is_read_like_json_lines_and_knows_its_lines(write: Write, indent: int | None) -> None:
+    items = [{"text": "a, [b]", "label": 1}, {"label": 0, "text": 'say "x\n"'}]
+    table = read_file(write("a.json", " \n" + json.dumps(items, indent=indent) + "\n"))
+    assert rows(table) == [("a, [b]", 1), ('say "x\n"', 0)]
+    assert table.lines.tolist() == ([2, 2] if indent is None else [3, 7])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"a": 1},\n{"a": 2}', r"line 2: not JSON: a list goes on with ',' or ends with '\]'"),
+        ('[{"a": 1},\n{"a" 2}]', "line 2: not JSON: Expecting ':'"),
+        ('[{"a": 1},\n\n 7]', "line 3: each item of the list must be one JSON object .*found int"),
+        ("[]", "the file has no rows"),
+        ('["a", 1]\n["b", 2]\n', "found str"),
+        ('[{"a": 1}]\n[{"a": 2}]', "line 2: the list has ended, but the file goes on"),
+        ('{\n  "data": []\n}', "line 1: not JSON: .*An object per line, or one list of objects, is needed"),
+    ],
+)
+def test_json_that_is_no_list_of_objects_is_refused_with_its_line(write: Write, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_file(write("a.json", text))
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "text,label\n"])

@@ -28,6 +28,7 @@ from sidequest.tasks.targets import (
     uses_iob,
 )
 from sidequest.tasks.task import SPLITS, Objective, Task
+from sidequest.tasks.unlabelled import drop_unlabelled
 
 Target: TypeAlias = "np.ndarray | pa.Array"
 
@@ -59,6 +60,13 @@ def build_task(
     before = len(problems.errors)
     objective = spec.objective
     assert objective is not None, "a spec without faults has an objective"
+    originals = tables
+    kept = {split: np.arange(len(table)) for split, table in tables.items()}
+    if spec.unlabelled == "drop":
+        tables = dict(tables)
+        for split, table in originals.items():
+            with problems.catch(name, split):
+                kept[split], tables[split] = drop_unlabelled(table, spec)
     columns = _column_names(spec, tables["train"])
     inputs = {key: value for key, value in columns.items() if key not in ("label", "tags")}
     shown: dict[str, dict[str, Column]] = {}
@@ -73,7 +81,7 @@ def build_task(
             check_metric(metric, objective, labels)
     if len(problems.errors) > before:
         return None
-    rows = {s: Examples(shown[s], targets[s], np.arange(len(tables[s]))) for s in SPLITS if s in tables}
+    rows = {s: Examples(shown[s], targets[s], kept[s]) for s in SPLITS if s in tables}
     rows, more_notes = _split(name, rows, spec, objective, seed, primary)
     empty = [split for split, part in rows.items() if not len(part)]
     if empty:
@@ -82,7 +90,9 @@ def build_task(
             raise SettingsError(f"{tables['train'].source}: {message}; add rows, or name a file for each split")
         return None
     sources = {s: tables[s if s in tables else "train"].source for s in rows}
-    notes += [f"{s}: {t.skipped} malformed rows left out" for s, t in tables.items() if t.skipped]
+    notes += [f"{s}: {note}" for s, table in tables.items() for note in table.notes]
+    left_out = {s: len(table) - len(kept[s]) for s, table in originals.items()}
+    notes += [f"{s}: {count} rows without a label left out" for s, count in left_out.items() if count]
     task = Task(
         name,
         objective,
@@ -95,7 +105,7 @@ def build_task(
         sources,
         {"columns": inputs, "reading": dict(reading or {})},
     )
-    return LoadedTask(task, {s: tables[s if s in tables else "train"] for s in rows})
+    return LoadedTask(task, {s: originals[s if s in originals else "train"] for s in rows})
 
 
 def _column_names(spec: TaskSpec, train: Table) -> dict[str, Any]:

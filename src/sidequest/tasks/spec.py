@@ -41,6 +41,7 @@ class TaskSpec(ReadSettings):
     labels: the labels in order, or a mapping from what the file says to what it means, in order.
     tag_scheme: `iob` turns IOB1 into IOB2, `plain` leaves tags alone; `auto`: `iob` if all tags look like B-X, I-X or O.
     limit: at most so many labelled rows for train and a carved select together, a stratified sample; see `splits`.
+    unlabelled: what to do with rows whose label is missing; no_label: texts that stand for a missing label, such as SNLI's `-`.
     shuffle_labels: permute the targets of train and select, a deliberately harmful control.
     """
 
@@ -64,6 +65,8 @@ class TaskSpec(ReadSettings):
     label: ColumnName | None = None
     labels: tuple[str, ...] | dict[str, str] | None = None
     tag_scheme: Literal["auto", "iob", "plain"] = "auto"
+    unlabelled: Literal["refuse", "drop"] = "refuse"
+    no_label: tuple[str, ...] = ()
 
     metric: tuple[str, ...] | None = None
     kind: str = ""
@@ -81,6 +84,11 @@ class TaskSpec(ReadSettings):
     @classmethod
     def _one_metric(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
+
+    @field_validator("no_label", mode="before")
+    @classmethod
+    def _no_label_texts(cls, value: Any) -> Any:
+        return tuple(map(_label, value if isinstance(value, (list, tuple)) else (value,)))
 
     @field_validator("labels", mode="before")
     @classmethod
@@ -116,6 +124,8 @@ class TaskSpec(ReadSettings):
     def _source_faults(self) -> list[str]:
         sources = [name for name in ("catalog", "hub", "saved") if getattr(self, name) is not None]
         faults = []
+        if self.no_label and self.unlabelled == "refuse":
+            faults.append("`no_label:` says which texts stand for a missing label; say `unlabelled: drop` with it")
         if not sources and self.train is None:
             faults.append("where are the rows? Say `train:` with a file, or `catalog:`, `hub:` or `saved:`")
         if self.hub is not None and len(sources) > 1:

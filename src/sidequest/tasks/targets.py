@@ -55,7 +55,9 @@ def label_texts(table: Table, column: ColumnName) -> pa.StringArray:
     texts = as_strings(table, name, _whole_numbers(array))
     missing = np.asarray(pc.fill_null(pc.equal(texts, ""), True), dtype=bool)
     if missing.any():
-        message = f"column {name!r} has no label here ({int(missing.sum())} such rows)"
+        message = (
+            f"column {name!r} has no label here ({int(missing.sum())} such rows). `unlabelled: drop` leaves them out"
+        )
         raise table.fault(int(np.argmax(missing)), message)
     return texts
 
@@ -88,9 +90,10 @@ def numbers(table: Table, column: ColumnName) -> np.ndarray:
     wrong = np.flatnonzero(~np.isfinite(target))
     if len(wrong):
         found = array[int(wrong[0])].as_py()
-        raise table.fault(
-            int(wrong[0]), f"column {name!r} must be a finite number, found {found!r} ({len(wrong)} such rows)"
-        )
+        message = f"column {name!r} must be a finite number, found {found!r} ({len(wrong)} such rows)"
+        if found is None or not str(found).strip():
+            message += ". `unlabelled: drop` leaves rows without one out"
+        raise table.fault(int(wrong[0]), message)
     return target
 
 

@@ -14,13 +14,13 @@ from sidequest.tasks.readers.table import Table
 DOCUMENT_START = "-DOCSTART-"
 
 
-def read_conll(path: Path, *, encoding: str = "utf-8") -> Table:
+def parse_conll(text: str, path: Path) -> Table:
     """Columns "0", "1", … of type list<string>, a row per sentence; its line is the line of its first word.
 
     `-DOCSTART-` lines are skipped: they mark documents and are not sentences. If the first word's line has a tab, tabs
     separate the columns and a word may contain spaces.
     """
-    lines = text_lines(path, encoding)
+    lines = text_lines(text)
     blank = np.asarray(pc.equal(pc.utf8_trim_whitespace(lines), ""))
     breaks = blank | np.asarray(pc.starts_with(lines, DOCUMENT_START))
     word_lines = np.flatnonzero(~breaks)

@@ -14,12 +14,12 @@ from sidequest.tasks.readers.table import Table
 FIELDS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 
 
-def read_conllu(path: Path, *, encoding: str = "utf-8") -> Table:
+def parse_conllu(text: str, path: Path) -> Table:
     """The ten columns as list<string>, a row per sentence; its line is the line of its first word.
 
     Multiword ranges (`1-2`) and empty nodes (`1.1`) are skipped: their words, or no words at all, stand in other lines.
     """
-    lines = text_lines(path, encoding)
+    lines = text_lines(text)
     blank = np.asarray(pc.equal(pc.utf8_trim_whitespace(lines), ""))
     comment = np.asarray(pc.starts_with(lines, "#"))  # a word "#" is no comment: its line begins with its ID
     numbers = np.flatnonzero(~blank & ~comment)

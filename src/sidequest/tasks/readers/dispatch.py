@@ -9,13 +9,14 @@ from pydantic import Field
 
 from sidequest.errors import DataError
 from sidequest.settings import Settings
-from sidequest.tasks.readers.conll import read_conll
-from sidequest.tasks.readers.conllu import read_conllu
-from sidequest.tasks.readers.delimited import read_delimited
+from sidequest.tasks.readers.conll import parse_conll
+from sidequest.tasks.readers.conllu import parse_conllu
+from sidequest.tasks.readers.delimited import rows_to_table, split_rows
 from sidequest.tasks.readers.huggingface import is_saved_dataset, read_saved
-from sidequest.tasks.readers.jsonl import read_jsonl
+from sidequest.tasks.readers.jsonl import parse_json
 from sidequest.tasks.readers.parquet import read_parquet
 from sidequest.tasks.readers.table import Table
+from sidequest.tasks.readers.text import read_text
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "conll", "conllu", "idx", "saved")
 SUFFIXES = {
@@ -32,6 +33,7 @@ SUFFIXES = {
     ".bio": "conll",
     ".conllu": "conllu",
 }
+DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
 class ReadSettings(Settings):
@@ -41,6 +43,7 @@ class ReadSettings(Settings):
     quoting: csv and tsv: `standard` (a field may stand in double quotes, and then hold separators and line ends) or
         `none` (quotes are plain characters, as in GLUE).
     header: csv and tsv: true, false (columns are then named by position: 0, 1, …), or a list of names.
+    skip_rows: csv and tsv: how many lines stand before the header (or before the first row) and are not part of the table.
     bad_rows: csv and tsv: what to do with a row that has a wrong number of fields.
     """
 
@@ -49,6 +52,7 @@ class ReadSettings(Settings):
     quoting: Literal["standard", "none"] = "standard"
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
     header: bool | tuple[str, ...] = True
+    skip_rows: int = Field(default=0, ge=0)
     bad_rows: Literal["refuse", "skip"] = "refuse"
 
 
@@ -70,29 +74,35 @@ def read_file(path: Path, settings: ReadSettings | None = None) -> Table:
     if not path.exists():
         raise DataError("no such file", file=path)
     match settings.format or guess_format(path):
-        case "csv" | "tsv" as format:
-            return read_delimited(
-                path,
-                delimiter=settings.delimiter or ("," if format == "csv" else "\t"),
-                quoting=settings.quoting == "standard",
-                header=settings.header,
-                encoding=settings.encoding,
-                skip_bad_rows=settings.bad_rows == "skip",
-            )
-        case "jsonl":
-            return read_jsonl(path, encoding=settings.encoding)
         case "parquet":
             return read_parquet(path)
-        case "conll":
-            return read_conll(path, encoding=settings.encoding)
-        case "conllu":
-            return read_conllu(path, encoding=settings.encoding)
         case "saved":
             return read_saved(path)
         case "idx":
             raise DataError(
                 "idx images need a label file: `{image: FILE, label: FILE}` in place of a file name", file=path
             )
-        case _:
+        case None:
             known = ", ".join(FORMATS)
             raise DataError(f"the name does not tell the format; say `format:` with one of {known}", file=path)
+        case format:
+            return parse_text(read_text(path, settings.encoding), path, format, settings)
+
+
+def parse_text(text: str, path: Path, format: str, settings: ReadSettings) -> Table:
+    """The table in the text of a file."""
+    if format == "jsonl":
+        return parse_json(text, path)
+    if format == "conll":
+        return parse_conll(text, path)
+    if format == "conllu":
+        return parse_conllu(text, path)
+    delimiter, quoting = settings.delimiter or DELIMITERS[format], settings.quoting == "standard"
+    return rows_to_table(
+        split_rows(text, path, delimiter=delimiter, quoting=quoting, skip_rows=settings.skip_rows),
+        path,
+        header=settings.header,
+        delimiter=delimiter,
+        quoting=quoting,
+        skip_bad_rows=settings.bad_rows == "skip",
+    )

@@ -1,8 +1,10 @@
-"""JSON lines: one object per line; the keys of all rows together are the columns."""
+"""JSON: one object per line, or one list of objects; the keys of all rows together are the columns."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +13,21 @@ import pyarrow as pa
 
 from sidequest.errors import DataError
 from sidequest.tasks.readers.table import Table, plain_column
-from sidequest.tasks.readers.text import read_text
+
+SPACE = re.compile(r"[ \t\n\r]*")
 
 
-def read_jsonl(path: Path, *, encoding: str = "utf-8") -> Table:
+def parse_json(text: str, path: Path) -> Table:
     """A table with the JSON values' own types; a key that a row lacks is null there."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
-    for number, line in enumerate(read_text(path, encoding).split("\n"), start=1):
-        if not line or line.isspace():
-            continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataError(f"not JSON: {error.msg} at character {error.pos + 1}", file=path, line=number) from None
+    # An array on the first line is a list over the whole file, unless the file is lines of arrays, which are refused as such.
+    whole = text.lstrip().startswith("[")
+    for number, row in _list_items(text, path) if whole else _line_items(text, path):
         if not isinstance(row, dict):
+            what = "each item of the list" if whole else "each line"
             raise DataError(
-                f'each line must be one JSON object like {{"text": …}}, found {type(row).__name__}',
+                f'{what} must be one JSON object like {{"text": …}}, found {type(row).__name__}',
                 file=path,
                 line=number,
             )
@@ -38,6 +38,52 @@ def read_jsonl(path: Path, *, encoding: str = "utf-8") -> Table:
     names = dict.fromkeys(key for row in rows for key in row)
     columns = {name: json_column([row.get(name) for row in rows]) for name in names}
     return Table(columns, str(path), np.asarray(lines, dtype=np.int64))
+
+
+def _line_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line and not line.isspace():
+            try:
+                yield number, json.loads(line)
+            except json.JSONDecodeError as error:
+                message = f"not JSON: {error.msg} at character {error.pos + 1}"
+                if number == 1 and line.strip() == "{":
+                    message += ". An object per line, or one list of objects, is needed"
+                raise DataError(message, file=path, line=number) from None
+
+
+def _list_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:
+    """The items of a list and the line on which each begins: `json.loads` would not tell the lines."""
+    decoder = json.JSONDecoder()
+    position, line = text.index("[") + 1, 1
+    counted = 0  # up to where lines have been counted
+
+    def skip_space(start: int) -> int:
+        space = SPACE.match(text, start)
+        assert space is not None, "no space is space too"
+        return space.end()
+
+    def line_at(place: int) -> int:
+        nonlocal line, counted
+        line, counted = line + text.count("\n", counted, place), place
+        return line
+
+    position = skip_space(position)
+    while text[position : position + 1] != "]":
+        begins = line_at(position)
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            raise DataError(f"not JSON: {error.msg}", file=path, line=error.lineno) from None
+        yield begins, value
+        position = skip_space(position)
+        if text[position : position + 1] == ",":
+            position = skip_space(position + 1)
+        elif text[position : position + 1] != "]":
+            raise DataError("not JSON: a list goes on with ',' or ends with ']'", file=path, line=line_at(position))
+    if (end := skip_space(position + 1)) < len(text):
+        message = "the list has ended, but the file goes on; one list of objects, or an object per line, is needed"
+        raise DataError(message, file=path, line=line_at(end))
 
 
 def json_column(values: list[Any]) -> pa.Array:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sidequest.tasks.readers.text import read_text
 
-
-def text_lines(path: Path, encoding: str = "utf-8") -> pa.StringArray:
-    """The lines of a file without their ends, `\\n` or `\\r\\n`.
+def text_lines(text: str) -> pa.StringArray:
+    """The lines of a text without their ends, `\\n` or `\\r\\n`.
 
     Not `str.splitlines`, which would also break at characters such as U+2028 inside a text.
     """
-    lines = pa.array(read_text(path, encoding).split("\n"), type=pa.string())
+    lines = pa.array(text.split("\n"), type=pa.string())
     return pc.if_else(pc.ends_with(lines, "\r"), pc.utf8_slice_codeunits(lines, 0, -1), lines)
 
 

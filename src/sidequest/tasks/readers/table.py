@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +19,14 @@ class Table:
     source: the file, or the name of the dataset, for messages.
     lines: int64 [n], the 1-based line on which each row begins; None where a format has no lines.
     label_names: for columns whose classes the source itself names (Hugging Face `ClassLabel`), the names in its order.
-    skipped: how many malformed rows were left out because the user said so.
+    notes: what a user should know about the reading: rows left out because the user said so, columns renamed.
     """
 
     columns: Mapping[str, Column]
     source: str
     lines: np.ndarray | None = field(default=None, repr=False)
     label_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    skipped: int = 0
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
@@ -46,6 +46,12 @@ class Table:
 
     def column(self, column: str | int) -> Column:
         return self.columns[self.name_of(column)]
+
+    def take(self, positions: np.ndarray) -> Table:
+        """The rows at the given positions, in that order."""
+        index = pa.array(positions)
+        columns = {k: v[positions] if isinstance(v, np.ndarray) else v.take(index) for k, v in self.columns.items()}
+        return replace(self, columns=columns, lines=None if self.lines is None else self.lines[positions])
 
     def line(self, row: int) -> int | None:
         return None if self.lines is None else int(self.lines[row])

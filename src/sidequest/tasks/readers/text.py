@@ -29,7 +29,18 @@ def read_bytes(path: Path) -> bytes:
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
     """The file's text without a byte-order mark. Line endings stay as they are: they may be part of a quoted text."""
-    data = read_bytes(path)
+    return decode(read_bytes(path), encoding, path)
+
+
+def likely_encoding(data: bytes) -> str:
+    """UTF-8 if the bytes can be that; UTF-16 if they begin so; otherwise the Western European code page that reads them."""
+    if data.startswith(UTF16_MARKS):
+        return "utf-16"
+    return next(name for name in ("utf-8", "cp1252", "latin-1") if _decodes(data, name))
+
+
+def decode(data: bytes, encoding: str, path: Path) -> str:
+    """The text that a file's bytes stand for, or an error with the line of the first byte that stands for none."""
     try:
         codec = codecs.lookup(encoding)
     except LookupError:
@@ -44,15 +55,13 @@ def _undecodable(path: Path, data: bytes, encoding: str, position: int) -> DataE
     line = data.count(b"\n", 0, position) + 1
     column = position - data.rfind(b"\n", 0, position)
     found = f"byte 0x{data[position]:02x} at position {column} of the line is not {encoding.upper()}"
-    if data.startswith(UTF16_MARKS):
+    likely = likely_encoding(data)
+    if likely == "utf-16":
         hint = "The file begins like UTF-16: say `encoding: utf-16`"
     elif encoding != "utf-8":
         hint = "Name the file's real `encoding:`"
     else:
-        readable = next(name for name in ("cp1252", "latin-1") if _decodes(data, name))
-        hint = (
-            f"If the file is a Windows or Western European one, say `encoding: {readable}`; otherwise save it as UTF-8"
-        )
+        hint = f"If the file is a Windows or Western European one, say `encoding: {likely}`; otherwise save it as UTF-8"
     return DataError(f"{found}. {hint}", file=path, line=line)
 
 
