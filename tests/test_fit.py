@@ -1,13 +1,15 @@
 """Schedules: lengths, orders, early stopping, the best model, and continuing a killed fit."""
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 
 from sidequest.errors import SettingsError
 from sidequest.learning import fit as fitting
-from sidequest.learning.fit import apportion, fit, phase_length, task_order
+from sidequest.learning.fit import FitResult, apportion, fit, kept_score, phase_length, task_order
+from sidequest.simulation.learner import SimulatedLearner, helpful
 from sidequest.recipe import Phase, Subset
 from sidequest.settings import TrainSettings
 from tiny import tiny_learner
@@ -71,23 +73,68 @@ def test_apportion_is_exact_in_total_and_unbiased():
 def test_the_learner_ends_as_its_best_on_select():
     learner = tiny_learner()
     found = fit(learner, [Phase(shares={"main-one": 1, "helper": 1}, epochs=6)], TRAIN, seed=0)
-    assert len(found.history) == 6
-    assert found.score == max(entry["score"] for entry in found.history)
+    assert [entry["batches"] for entry in found.history] == [0, 10, 20, 30, 40, 50, 60]
+    assert found.score == kept_score(found.history) == max(entry["score"] for entry in found.history)
     assert learner.evaluate("main-one") == found.score
+
+
+class Scripted(SimulatedLearner):
+    """Its scores on *select* are given beforehand; its weights are how many evaluations it has seen."""
+
+    def __init__(self, scores: list[float]) -> None:
+        super().__init__(helpful(0, 1), seed=0)
+        self.scores, self.evaluated = scores, 0
+
+    def evaluate(self, task: str, split: str = "select") -> float:
+        self.evaluated += 1
+        return self.scores[self.evaluated - 1]
+
+    def snapshot(self, *, weights_only: bool = False) -> Any:
+        return self.evaluated if weights_only else super().snapshot()
+
+    def restore(self, snapshot: Any) -> None:
+        self.kept = snapshot
+
+
+def scripted_fit(scores: list[float], phases: int = 1, **train: Any) -> tuple[FitResult, Scripted]:
+    learner = Scripted(scores)
+    settings = TrainSettings(**{"epochs": 3, "patience": None, **train})
+    return fit(learner, [Phase(shares={learner.primary: 1})] * phases, settings, 0), learner
+
+
+def test_a_start_that_training_does_not_improve_is_kept_and_gives_way_at_a_tie():
+    found, learner = scripted_fit([0.9, 0.1, 0.5, 0.8])
+    assert (found.score, learner.kept) == (0.9, 1)
+    found, learner = scripted_fit([0.9, 0.1, 0.9, 0.9])
+    assert (found.score, learner.kept) == (0.9, 3)
+
+
+def test_patience_counts_from_the_first_trained_model_not_from_the_start():
+    found, _ = scripted_fit([0.9, 0.1, 0.2, 0.3, 0.4], epochs=4, patience=1)
+    assert len(found.history) == 5
+    found, _ = scripted_fit([0.9, 0.1, 0.1, 0.3, 0.4], epochs=4, patience=1)
+    assert len(found.history) == 3
+
+
+def test_the_result_of_two_phases_is_the_best_of_the_second_which_starts_from_the_best_of_the_first():
+    found, learner = scripted_fit([0.1, 0.9, 0.2, 0.3, 0.4, 0.6, 0.5], phases=2)
+    assert found.score == kept_score(found.history) == 0.6
+    assert learner.kept == 6
+    assert max(entry["score"] for entry in found.history) == 0.9  # of the first phase
 
 
 def test_patience_stops_early_and_a_phase_may_forbid_it():
     impatient = TRAIN.model_copy(update={"patience": 1, "learning_rate": 1e-9, "epochs": 9.0})
     learner = tiny_learner(learning_rate=1e-9)
-    assert len(fit(learner, [Phase(shares={"main-one": 1})], impatient, 0).history) < 9
+    assert len(fit(learner, [Phase(shares={"main-one": 1})], impatient, 0).history) < 10
     learner = tiny_learner(learning_rate=1e-9)
-    assert len(fit(learner, [Phase(shares={"main-one": 1}, stop_early=False)], impatient, 0).history) == 9
+    assert len(fit(learner, [Phase(shares={"main-one": 1}, stop_early=False)], impatient, 0).history) == 10
 
 
 def test_goal_average_scores_all_tasks():
     learner = tiny_learner()
     fit(learner, [Phase(shares=dict.fromkeys(learner.tasks, 1))], TRAIN, 0, goal="average")
-    assert learner.meter.of("value").evaluations == 3
+    assert learner.meter.of("value").evaluations == 4  # one before the first step
 
 
 def test_an_unknown_task_is_refused_before_any_work():

@@ -60,9 +60,9 @@ class TrainSettings(Settings):
     epochs: passes over the *primary's* train split in each phase of a recipe (a fraction is allowed). An auxiliary task adds
         batches between them, it never takes any away, so every method's primary sees its data equally often.
     steps: the same length in batches of the primary, instead of `epochs`.
-    evaluations: how often *select* is evaluated in a phase; None: once per primary epoch.
-    patience: evaluations on *select* without a new best before training stops; None: never stop early. The best model on
-        *select* is the result either way.
+    evaluations: how often *select* is evaluated in a phase, besides once before any training; None: once per primary epoch.
+    patience: evaluations on *select* without a new best before training stops; None: never stop early. The best of the last
+        phase on *select* is the result either way.
     learning_rate: None takes the model's own default.
     loss_scale: a factor per task name on top of a recipe's weights.
     max_batches: an upper bound on the batches of one phase, for suites whose auxiliaries dwarf the primary.

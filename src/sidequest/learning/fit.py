@@ -26,7 +26,8 @@ Progress = Callable[[int, int, float | None], None]  # (batches done, batches in
 
 @dataclass
 class FitResult:
-    """score: the best on *select*, whose model the learner now is. history: one entry per look at *select*."""
+    """score: the last phase's best on *select*, whose model the learner now is. history: one entry per evaluation on *select*,
+    the first one before any training."""
 
     score: float
     history: list[dict[str, Any]]
@@ -42,18 +43,23 @@ class PhaseLength:
 
 @dataclass
 class _Progress:
-    """Where a fit stands; saved with the learner."""
+    """Where a fit stands; saved with the learner.
+
+    best: the score of the model to keep. trained_best: the best score after training, which patience counts from: a model that
+        starts at a good solution often loses a little before it gains, and a lucky start must not end the training.
+    """
 
     phase: int = 0
     look: int = 0
     best: float = -np.inf
+    trained_best: float = -np.inf
     stale: int = 0
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
 def single_run_work(rows: int, select_rows: int, train: TrainSettings) -> float:
     """The meter's work of one full single-task training: what 1x means."""
-    looks = train.evaluations or max(1, round(train.epochs))
+    looks = 1 + (train.evaluations or max(1, round(train.epochs)))  # one before the first step
     return train.epochs * rows + EVALUATION_SHARE * looks * select_rows
 
 
@@ -116,7 +122,12 @@ def fit(
     checkpoints: Path | None = None,
     checkpoint_seconds: float = 60.0,
 ) -> FitResult:
-    """Train the phases one after another; the learner ends as the best model on *select*.
+    """Train the phases one after another; the learner ends as the last phase's best model on *select*.
+
+    A phase begins where the best model of the phase before it stands, but only models of the last phase can be the result: a
+    recipe that ends with training on the primary alone ends there, whatever the mixture before it had reached. The first phase
+    is also evaluated before its first step, because a model may start at a solution (its read-out) that training does not
+    improve; at a tie the trained model is kept.
 
     checkpoints: a directory from which a killed fit continues, to the same result, and into which it saves by time.
     """
@@ -133,6 +144,10 @@ def fit(
             continue
         if at.look == 0:
             learner.begin(length.total)
+            at.best, at.trained_best, best = -np.inf, -np.inf, None
+            if index == 0:
+                at.best, best = score_of(learner, goal), learner.snapshot(weights_only=True)
+                at.history.append({"phase": 0, "batches": 0, "score": at.best})
         patience = train.patience if phase.stop_early else None
         for look in range(at.look, len(length.looks)):
             start = length.looks[look - 1] if look else 0
@@ -147,18 +162,26 @@ def fit(
             score = score_of(learner, goal)
             at.history.append({"phase": index, "batches": length.looks[look], "score": score})
             at.stale += 1
-            if score > at.best or best is None:
-                at.best, best, at.stale = score, learner.snapshot(weights_only=True), 0
+            if score > at.trained_best or look == 0:
+                if score >= at.best or best is None:
+                    at.best, best = score, learner.snapshot(weights_only=True)
+                at.trained_best, at.stale = score, 0
             at.look = look + 1
             if patience is not None and at.stale >= patience:
                 break
             if checkpoints is not None and time.monotonic() - saved >= checkpoint_seconds:
                 _save(learner, best, at, checkpoints)
                 saved = time.monotonic()
-        if best is not None:  # the next phase starts from the best so far; positions in the data go on
+        if best is not None:  # the next phase starts from this one's best; positions in the data go on
             learner.restore(best)
         at.phase, at.look, at.stale = index + 1, 0, 0
     return FitResult(at.best, at.history)
+
+
+def kept_score(history: Sequence[dict[str, Any]]) -> float:
+    """The score on *select* of the model that a fit with this history ended as: the best of its last phase."""
+    last = history[-1]["phase"]
+    return max(entry["score"] for entry in history if entry["phase"] == last)
 
 
 def _check_tasks(phase: Phase, learner: Learner) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sidequest.files import digest, read_json, write_json
+from sidequest.learning.fit import kept_score
 from sidequest.methods.base import Plan
 from sidequest.recipe import Recipe
 from sidequest.runs.setup import Setup
@@ -52,7 +53,7 @@ def _scores(setup: Setup, trained: Trained) -> dict[str, Any]:
 def _as_trial(trained: Trained) -> TrialResult:
     """A final training is also a trial, with the same score on *select*: a method may find it and not pay again."""
     trained.meter.trials = 1
-    return TrialResult(max(entry["score"] for entry in trained.history), trained.history, trained.meter)
+    return TrialResult(kept_score(trained.history), trained.history, trained.meter)
 
 
 def _score(setup: Setup, trained: Trained) -> float:

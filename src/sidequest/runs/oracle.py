@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from sidequest.errors import SettingsError
+from sidequest.learning.fit import kept_score
 from sidequest.methods.baselines import one_to_one
 from sidequest.recipe import Recipe
 from sidequest.runs.finals import train_once
@@ -101,8 +102,7 @@ def run_subset(setup: Setup, job: SubsetJob) -> SubsetResult:
     primary = setup.suite.primary
     recipe = Recipe(method="oracle", primary=primary, phases=(one_to_one(primary, list(job.auxiliaries)),))
     data = train_once(setup, recipe, job.seed)
-    select = max(entry["score"] for entry in data["history"])
-    return SubsetResult(data["score"], select, data["training_x"])
+    return SubsetResult(data["score"], kept_score(data["history"]), data["training_x"])
 
 
 def _over_seeds(
