@@ -9,9 +9,9 @@ import pytest
 from sidequest.errors import SettingsError
 from sidequest.learning import fit as fitting
 from sidequest.learning.fit import FitResult, apportion, fit, kept_score, phase_length, task_order
-from sidequest.simulation.learner import SimulatedLearner, helpful
 from sidequest.recipe import Phase, Subset
 from sidequest.settings import TrainSettings
+from sidequest.simulation.learner import SimulatedLearner, helpful
 from tiny import tiny_learner
 
 TRAIN = TrainSettings(batch_size=16, epochs=3, patience=None)
