@@ -21,6 +21,7 @@ from sidequest.cli import (
     select,
     show,
     train,
+    tune,
 )
 from sidequest.errors import SidequestError
 
@@ -38,6 +39,7 @@ COMMANDS = (
     init,
     check,
     methods,
+    tune,
     select,
     show,
     train,

@@ -23,6 +23,13 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="name=value: a method's setting; with `train.` or `model.` in front, one of those."),
 ]
+TuneOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tune",
+        help="Tune the primary alone first, over this many trainings; or the file of an earlier `sidequest tune`.",
+    ),
+]
 SeedOption = Annotated[int, typer.Option("--seed", help="Decides initial weights, order and every draw.")]
 WorkersOption = Annotated[
     int | None, typer.Option("--workers", help="Processes at once, one thread each. Default: the number of cores.")
@@ -34,9 +41,14 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 
 
 def make_setup(
-    suite: str, model: str | None, encoder: str | None, assignments: list[str] | None, primary: str | None = None
+    suite: str,
+    model: str | None,
+    encoder: str | None,
+    assignments: list[str] | None,
+    primary: str | None = None,
+    tune: str | None = None,
 ) -> tuple[Setup, dict[str, Any]]:
-    """The setup, and the method's own settings from --set. primary: another one than the suite's."""
+    """The setup, and the method's own settings from --set. primary: another one than the suite's. tune: see `tuned`."""
     from sidequest.runs.setup import Setup
     from sidequest.settings import parse_assignments
     from sidequest.tasks.loading import load_suite
@@ -46,7 +58,29 @@ def make_setup(
         given["model"]["kind"] = model
     if encoder is not None:
         given["model"]["encoder"] = encoder
-    return Setup.of(load_suite(suite, primary), given["model"], given["train"], where="--set"), given["method"]
+    setup = Setup.of(load_suite(suite, primary), given["model"], given["train"], where="--set")
+    return tuned(setup, tune), given["method"]
+
+
+def tuned(setup: Setup, tune: str | None) -> Setup:
+    """The setup with tuned settings: `--tune N` tunes (or finds what was tuned before), `--tune FILE` takes a file's."""
+    if tune is None:
+        return setup
+    from sidequest.cli.tune import tune_with_bar
+    from sidequest.errors import SettingsError
+    from sidequest.runs.tuning import Tuning
+
+    if not tune.isdecimal():
+        if not Path(tune).is_file():
+            raise SettingsError(f"--tune takes a number of trainings or a file of `sidequest tune`, found {tune!r}")
+        return Tuning.read(Path(tune)).apply(setup)
+    if not 1 <= int(tune) <= 10_000:
+        raise SettingsError(f"--tune takes 1 to 10000 trainings, found {tune}")
+    tuning = tune_with_bar(setup, int(tune))
+    typer.echo(tuning.summary, err=True)
+    for warning in tuning.at_edge:
+        typer.echo(f"warning: {warning}", err=True)
+    return tuning.apply(setup)
 
 
 def recipe_and_suite(source: Path, suite: str | None) -> tuple[Recipe, Setup]:

@@ -14,6 +14,7 @@ from sidequest.cli.common import (
     SetOption,
     SuiteArgument,
     TrackOption,
+    TuneOption,
     WorkersOption,
 )
 
@@ -45,6 +46,7 @@ def command(
     ] = None,
     model: ModelOption = None,
     encoder: EncoderOption = None,
+    tune: TuneOption = None,
     assignments: SetOption = None,
     workers: WorkersOption = None,
     track: TrackOption = None,
@@ -67,7 +69,7 @@ def command(
     primaries: list[str | None] = [name.strip() for name in (primary or "").split(",") if name.strip()]
     setups = []
     for name in primaries or [None]:  # all are read before any work starts
-        setup, stray = make_setup(suite, model, encoder, shared, primary=name)
+        setup, stray = make_setup(suite, model, encoder, shared, name, tune)
         if stray:
             raise SettingsError(f"--set {next(iter(stray))}: say which method it is for, as in --set METHOD.name=value")
         setups.append(setup)

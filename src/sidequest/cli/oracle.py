@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from sidequest.cli.common import EncoderOption, JsonOption, ModelOption, SetOption, SuiteArgument, WorkersOption
+from sidequest.cli.common import (
+    EncoderOption,
+    JsonOption,
+    ModelOption,
+    SetOption,
+    SuiteArgument,
+    TuneOption,
+    WorkersOption,
+)
 
 NAME = "oracle"
 HELP = (
@@ -28,6 +36,7 @@ def command(
     ] = None,
     model: ModelOption = None,
     encoder: EncoderOption = None,
+    tune: TuneOption = None,
     assignments: SetOption = None,
     workers: WorkersOption = None,
     as_json: JsonOption = False,
@@ -38,7 +47,7 @@ def command(
     from sidequest.errors import SettingsError
     from sidequest.runs.oracle import SubsetJob, SubsetResult, oracle
 
-    setup, stray = make_setup(suite, model, encoder, assignments)
+    setup, stray = make_setup(suite, model, encoder, assignments, tune=tune)
     if stray:
         raise SettingsError(f"--set {next(iter(stray))}: an oracle has no method; use train.NAME or model.NAME")
     if setup.model.kind in ("bilstm", "pooled"):

@@ -7,7 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from sidequest.cli.common import EncoderOption, ModelOption, SeedOption, SetOption, SuiteArgument, TrackOption
+from sidequest.cli.common import (
+    EncoderOption,
+    ModelOption,
+    SeedOption,
+    SetOption,
+    SuiteArgument,
+    TrackOption,
+    TuneOption,
+)
 
 NAME = "select"
 HELP = (
@@ -24,6 +32,7 @@ def command(
     out: Annotated[Path, typer.Option("--out", "-o", help="The run directory.")],
     model: ModelOption = None,
     encoder: EncoderOption = None,
+    tune: TuneOption = None,
     assignments: SetOption = None,
     seed: SeedOption = 0,
     workers: Annotated[
@@ -48,7 +57,7 @@ def command(
     from sidequest.runs.tracking import check_trackers, tracking
 
     check_trackers(track or [])
-    setup, settings = make_setup(suite, model, encoder, assignments)
+    setup, settings = make_setup(suite, model, encoder, assignments, tune=tune)
     make_method(method, settings, seed)  # refuse bad names and settings before data is encoded
     unit = setup.single_run_work
     facts = setup.provenance(method, settings, seed)

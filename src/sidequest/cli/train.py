@@ -44,7 +44,7 @@ def command(
     seed = int(recipe.provenance.get("seed", 0)) if seed is None else seed
     own = own_weights(source, recipe, seed)
     if own is None and setup.suite.goal == "primary":  # candidates that the recipe leaves out need no heads
-        setup = Setup(setup.suite.subset(recipe.auxiliaries), setup.model, setup.train)
+        setup = Setup(setup.suite.subset(recipe.auxiliaries), setup.model, setup.train, setup.tuning)
     facts = {"method": recipe.method, **recipe.provenance, "seed": seed}
     shown = {key: value for key, value in facts.items() if key not in ("data", "rows")}
     with progress_bar() as progress, tracking(track or [], out, NAME, shown) as log:

@@ -148,7 +148,7 @@ def compare(
         if name not in last
     ]
     total = len(jobs) + len(last) * len(seeds)
-    common = Setup(setup.suite, setup.model, setup.train)  # without what this process has already loaded
+    common = Setup(setup.suite, setup.model, setup.train, setup.tuning)  # without what this process has already loaded
     outcomes: list[Outcome] = []
 
     def run(some: list[Job]) -> None:

@@ -56,7 +56,7 @@ def oracle(
         raise SettingsError(f"suite {setup.suite.name!r} has no candidates: there is nothing to choose")
     subsets = some_subsets(candidates, sample)
     jobs = [SubsetJob(auxiliaries, seed) for seed in seeds for auxiliaries in subsets]
-    common = Setup(setup.suite, setup.model, setup.train)  # without what this process has already loaded
+    common = Setup(setup.suite, setup.model, setup.train, setup.tuning)  # without what this process has already loaded
     results: dict[SubsetJob, SubsetResult] = {}
     for count, (index, result) in enumerate(run_jobs(run_subset, common, jobs, workers), start=1):
         results[jobs[index]] = result

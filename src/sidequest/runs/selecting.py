@@ -103,7 +103,9 @@ def _trials(
     """Where trials run, and the ledger that they are written into if there is a place for one."""
     with ExitStack() as stack:
         runner: TrialRunner
-        plain = Setup(setup.suite, setup.model, setup.train)  # without what this process has already loaded
+        plain = Setup(
+            setup.suite, setup.model, setup.train, setup.tuning
+        )  # without what this process has already loaded
         if ray is not None:
             runner = stack.enter_context(RayTrials(functools.partial(local_trials, plain), workers, ray))
         elif workers > 1:

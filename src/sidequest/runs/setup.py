@@ -22,11 +22,15 @@ from sidequest.tasks.suite import Suite
 
 @dataclass(frozen=True)
 class Setup:
-    """Cheap to make; torch is imported when a learner is asked for."""
+    """Cheap to make; torch is imported when a learner is asked for.
+
+    tuning: what tuning the primary found and cost, in a sentence, where the settings come from it (see `runs/tuning.py`).
+    """
 
     suite: Suite
     model: ModelSettings
     train: TrainSettings
+    tuning: str | None = None
 
     @classmethod
     def of(
@@ -117,6 +121,7 @@ class Setup:
             "goal": self.suite.goal,
             "seed": seed,
             "method_settings": settings,
+            **({} if self.tuning is None else {"tuning": self.tuning}),
             "model": self.model.model_dump(mode="json"),
             "train": self.train.model_dump(mode="json"),
             "data": {name: dict(task.fingerprints) for name, task in sorted(self.suite.tasks.items())},

@@ -1,0 +1,67 @@
+"""sidequest tune: find the settings with which the primary alone is strongest, once for all methods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sidequest.cli.common import EncoderOption, JsonOption, ModelOption, SeedOption, SetOption, SuiteArgument
+
+if TYPE_CHECKING:
+    from sidequest.runs.setup import Setup
+    from sidequest.runs.tuning import Tuning
+
+NAME = "tune"
+HELP = (
+    "Tune the primary alone (rate, length, weight decay, ...) on select, once for all methods of the suite.\n\n"
+    "The result is a file to read, edit and pass on: every command takes it as --tune FILE, or tunes by itself with --tune N.\n\n"
+    "Example: sidequest tune suite.yaml --model pooled -o tuning.json"
+)
+NEEDS_ARGUMENTS = True
+
+
+def command(
+    suite: SuiteArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path("tuning.json"),
+    trainings: Annotated[
+        int, typer.Option("--trainings", min=1, max=10_000, help="Trainings of the primary alone.")
+    ] = 24,
+    model: ModelOption = None,
+    encoder: EncoderOption = None,
+    assignments: SetOption = None,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    from sidequest.cli.common import make_setup
+
+    setup, _ = make_setup(suite, model, encoder, assignments)
+    tuning = tune_with_bar(setup, trainings, seed)
+    tuning.write(out)
+    if as_json:
+        typer.echo(tuning.model_dump_json(indent=2))
+        return
+    typer.echo(
+        f"{tuning.primary}: {tuning.metric} on select {tuning.default_score:.3f} by default, {tuning.score:.3f} tuned "
+        f"(mean of {tuning.splits} splits, best of {len(tuning.tried)} settings)"
+    )
+    typer.echo(tuning.summary)
+    for warning in tuning.at_edge:
+        typer.echo(f"warning: {warning}")
+    typer.echo(f"written to {out}; next: sidequest compare {suite} --tune {out}")
+
+
+def tune_with_bar(setup: Setup, trainings: int, seed: int = 0) -> Tuning:
+    """`runs.tuning.tune` with a progress bar."""
+    from sidequest.cli.common import progress_bar, show_encoding
+    from sidequest.runs.tuning import tune
+
+    with progress_bar() as progress:
+        show_encoding(setup, progress)
+        bar = progress.add_task("tuning", total=trainings, note="")
+
+        def on_training(done: int, total: int, best: float) -> None:
+            progress.update(bar, completed=done, total=total, note=f"best on select {best:.3f}")
+
+        return tune(setup, trainings, seed=seed, on_training=on_training)

@@ -1,0 +1,278 @@
+"""Tune the primary alone, once per suite: what every method and every seed is then trained with.
+
+A comparison with an untuned primary measures how badly it was trained. So the primary alone is trained a number of times with
+other settings, the best on *select* are kept by content, and all methods share them; the cost is counted once.
+
+A small *select* is noise: where it has fewer than `ENOUGH_ROWS`, settings are compared over several splits of the same labelled
+rows, and settings that are behind after a split are pruned. Optuna proposes the settings (TPE) and prunes (by the median). Each
+training is a trial like any other: found if it was ever paid for. The sampler is made anew for each proposal from (seed, number
+of the proposal, history), so a killed tuning continues to the same result by running the same loop again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sidequest.errors import SettingsError
+from sidequest.files import cache_directory, digest, read_json, write_json
+from sidequest.learning.meter import Meter
+from sidequest.methods.base import Plan
+from sidequest.models import kind_of
+from sidequest.models.search_spaces import Range, edges, search_space
+from sidequest.recipe import Phase
+from sidequest.runs.selecting import local_trials
+from sidequest.runs.setup import Setup
+from sidequest.settings import ModelSettings, TrainSettings, parse
+from sidequest.tasks.examples import concatenate
+from sidequest.tasks.splits import carve, generator
+from sidequest.tasks.suite import Suite
+from sidequest.tasks.task import Task
+
+if TYPE_CHECKING:
+    import optuna
+
+VERSION = 1
+ENOUGH_ROWS = 1000  # of *select*: its standard error of an accuracy is then below 1.6 points
+SPLITS = 3
+TRAININGS = 24
+
+OnTraining = Callable[[int, int, float], None]  # (trainings done, trainings in all, best mean so far)
+
+
+class Tried(BaseModel):
+    """One choice of settings: its score on *select* of each split it was trained on. pruned: it was behind and given up."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    settings: dict[str, Any]
+    scores: list[float]
+    pruned: bool = False
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.scores)
+
+
+class Tuning(BaseModel):
+    """What tuning found; a file to read, edit and pass on (`--tune tuning.json`).
+
+    chosen: settings by name (`train.learning_rate`, `model.dropout`); empty where nothing beat the defaults.
+    default_score, score: means over the splits, on *select*, of the defaults and of the chosen settings. The second is the best
+        of many, so it says which settings to take and not how good the model is.
+    x: the cost in single-task training runs at the default length. at_edge: the best may lie beyond the search.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    version: int = VERSION
+    suite: str = ""
+    primary: str = ""
+    kind: str = ""
+    metric: str = ""
+    trainings: int = 0
+    splits: int = 1
+    x: float = 0.0
+    chosen: dict[str, Any] = Field(default_factory=dict)
+    default_score: float | None = None
+    score: float | None = None
+    at_edge: list[str] = Field(default_factory=list)
+    tried: list[Tried] = Field(default_factory=list)
+
+    @classmethod
+    def read(cls, path: Path) -> Tuning:
+        try:
+            tuning = cls.model_validate(read_json(path))
+        except (ValidationError, ValueError, UnicodeDecodeError) as error:
+            first = str(error).splitlines()[0]
+            raise SettingsError(f"{path}: is not a file that `sidequest tune` writes: {first}") from None
+        if tuning.version != VERSION:
+            raise SettingsError(f"{path}: has version {tuning.version}, this sidequest reads version {VERSION}")
+        return tuning
+
+    def write(self, path: Path) -> None:
+        write_json(path, self.model_dump(mode="json"))
+
+    @property
+    def summary(self) -> str:
+        """One sentence for the page and the shell."""
+        cost = f"tuning {self.x:.0f}x, shared by all methods"
+        if not self.chosen:
+            return f"{cost}: nothing beat the default settings on select"
+        chosen = ", ".join(f"{name}={_short(value)}" for name, value in sorted(self.chosen.items()))
+        return f"{cost}: {chosen}"
+
+    def apply(self, setup: Setup) -> Setup:
+        """The setup with the chosen settings; everything else stays as it is."""
+        kind = kind_of(setup.suite, setup.model)
+        if self.kind and kind != self.kind:
+            raise SettingsError(f"the tuning is for model.kind={self.kind}, the run has {kind}; tune again")
+        if self.primary and setup.suite.primary != self.primary:
+            raise SettingsError(f"the tuning is for the primary {self.primary!r}, the run's is {setup.suite.primary!r}")
+        return dataclasses.replace(with_settings(setup, self.chosen), tuning=self.summary)
+
+
+def with_settings(setup: Setup, chosen: dict[str, Any]) -> Setup:
+    """The setup with these settings, by their names with `train.` or `model.` in front."""
+    rooms: dict[str, dict[str, Any]] = {"train": {}, "model": {}}
+    for name, value in chosen.items():
+        room, _, field = name.partition(".")
+        if room not in rooms or not field:
+            raise SettingsError(f"tuning: a setting is called train.NAME or model.NAME, found {name!r}")
+        rooms[room][field] = value
+    return Setup(
+        setup.suite,
+        parse(ModelSettings, {**setup.model.model_dump(exclude_unset=True), **rooms["model"]}, "tuning: model"),
+        parse(TrainSettings, {**setup.train.model_dump(), **rooms["train"]}, "tuning: train"),
+    )
+
+
+def tune(setup: Setup, trainings: int = TRAININGS, *, seed: int = 0, on_training: OnTraining | None = None) -> Tuning:
+    """Train the primary alone up to that many times and say which settings are best on *select*."""
+    setup = Setup(setup.suite.subset([]), setup.model, setup.train)
+    key = digest({"facts": setup.facts([]), "trainings": trainings, "seed": seed, "version": VERSION})
+    path = cache_directory() / "tunings" / f"{key}.json"
+    if path.exists():
+        return Tuning.read(path)
+    search = _Search(setup, trainings, seed, on_training)
+    tuning = search.run()
+    tuning.write(path)
+    return tuning
+
+
+class _Search:
+    """The loop: the defaults first, then what Optuna proposes, each on one split after another."""
+
+    def __init__(self, setup: Setup, trainings: int, seed: int, on_training: OnTraining | None) -> None:
+        self.setup, self.trainings, self.seed, self.on_training = setup, trainings, seed, on_training
+        self.suites = resplit(setup.suite, seed)
+        self.kind = kind_of(setup.suite, setup.model)
+        card = setup.suite.tasks[setup.suite.primary].card
+        self.space = search_space(self.kind, card, setup.model, setup.train)
+        self.meter = Meter()
+        self.tried: list[Tried] = []
+
+    def run(self) -> Tuning:
+        self._try({}, self.trainings)
+        while (left := self.trainings - self._done()) > 0:
+            self._try(self._propose(), left)
+        default = self.tried[0]
+        whole = [tried for tried in self.tried if not tried.pruned and len(tried.scores) == len(default.scores)]
+        best = max(whole, key=lambda tried: tried.mean)  # the first of equals: ties go to the defaults
+        task = self.setup.suite.tasks[self.setup.suite.primary]
+        return Tuning(
+            suite=self.setup.suite.name,
+            primary=task.name,
+            kind=self.kind,
+            metric=task.metric,
+            trainings=self._done(),
+            splits=len(self.suites),
+            x=self.meter.cost(self.setup.single_run_work).x,
+            chosen=best.settings,
+            default_score=default.mean,
+            score=best.mean,
+            at_edge=edges(self.space, best.settings),
+            tried=self.tried,
+        )
+
+    def _done(self) -> int:
+        return sum(len(tried.scores) for tried in self.tried)
+
+    def _try(self, settings: dict[str, Any], most: int) -> None:
+        scores: list[float] = []
+        pruned = False
+        for number, suite in enumerate(self.suites[:most]):
+            scores.append(self._train(settings, suite, number))
+            best = max((tried.mean for tried in self.tried), default=scores[0])
+            if self.on_training is not None:
+                self.on_training(self._done() + len(scores), self.trainings, best)
+            if pruned := self._behind(scores):
+                break
+        cut = len(scores) < len(self.suites) and not pruned  # the trainings ran out
+        self.tried.append(Tried(settings=settings, scores=scores, pruned=pruned or cut))
+
+    def _train(self, settings: dict[str, Any], suite: Suite, number: int) -> float:
+        setup = with_settings(dataclasses.replace(self.setup, suite=suite), settings)
+        plan = Plan(phases=(Phase(shares={suite.primary: 1}),), seed=number, label=f"tuning {len(self.tried) + 1}")
+        (result,) = local_trials(setup).run([plan])
+        self.meter.add(result.meter)
+        return result.score
+
+    def _behind(self, scores: Sequence[float]) -> bool:
+        """Whether Optuna's median rule gives these settings up after the splits seen so far."""
+        import optuna
+
+        if not self.tried or len(scores) == len(self.suites):
+            return False
+        study = self._study()
+        trial = study.ask()
+        for step in range(len(scores)):
+            trial.report(statistics.fmean(scores[: step + 1]), step)
+        study.pruner = optuna.pruners.MedianPruner(n_startup_trials=1)
+        return trial.should_prune()
+
+    def _propose(self) -> dict[str, Any]:
+        """The next settings: a function of the seed and of what was tried."""
+        import optuna
+
+        number = len(self.tried)
+        study = self._study()
+        own = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
+        study.sampler = optuna.samplers.TPESampler(seed=own, n_startup_trials=5)
+        trial = study.ask(fixed_distributions=self._distributions())
+        return dict(trial.params)
+
+    def _study(self) -> optuna.Study:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        study = optuna.create_study(direction="maximize")
+        for tried in self.tried:
+            means = {step: statistics.fmean(tried.scores[: step + 1]) for step in range(len(tried.scores))}
+            study.add_trial(
+                optuna.trial.create_trial(
+                    params=tried.settings,
+                    distributions=self._distributions() if tried.settings else {},
+                    value=tried.mean,
+                    intermediate_values=means,
+                )
+            )
+        return study
+
+    def _distributions(self) -> dict[str, optuna.distributions.BaseDistribution]:
+        from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+        return {
+            name: FloatDistribution(part.low, part.high, log=True)
+            if isinstance(part, Range)
+            else CategoricalDistribution(part.values)  # type: ignore[arg-type]
+            for name, part in sorted(self.space.items())
+        }
+
+
+def resplit(suite: Suite, seed: int) -> list[Suite]:
+    """The suite's own split and, where *select* is small, further splits of its labelled rows into train and *select*."""
+    primary = suite.tasks[suite.primary]
+    rows = len(primary.splits["select"])
+    if rows >= ENOUGH_ROWS:
+        return [suite]
+    labelled = concatenate([primary.train, primary.splits["select"]])
+    # Ids are numbers of rows in their source, so rows of two files may share one: number them anew.
+    labelled = dataclasses.replace(labelled, ids=np.arange(len(labelled), dtype=np.int64))
+    suites = [suite]
+    for number in range(1, SPLITS):
+        rng = generator(seed, primary.name, f"tuning {number}")
+        train, select = carve(labelled, rows, primary.objective, rng)
+        task: Task = dataclasses.replace(primary, splits={**primary.splits, "train": train, "select": select})
+        suites.append(dataclasses.replace(suite, tasks={**suite.tasks, primary.name: task}))
+    return suites
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

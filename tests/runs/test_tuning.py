@@ -1,0 +1,109 @@
+"""Tuning the primary alone."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from sidequest.errors import SettingsError
+from sidequest.models import search_spaces
+from sidequest.runs import tuning as tuning_module
+from sidequest.runs.setup import Setup
+from sidequest.runs.tuning import Tuning, resplit, tune
+from sidequest.tasks.loading import load_suite
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def setup():
+    """Far too slow a rate: tuning must find a faster one."""
+    return Setup.of(load_suite("digits"), train={"epochs": 20, "learning_rate": 1e-3, "patience": None})
+
+
+def test_a_rate_that_is_too_slow_is_mended_and_the_edge_is_told(setup):
+    tuned = tune(setup, 14)
+    assert tuned.score > tuned.default_score + 0.05
+    assert tuned.chosen["train.learning_rate"] > 2e-3
+    assert tuned.trainings <= 14
+    assert tuned.x == pytest.approx(
+        sum(len(tried.scores) * tried.settings.get("train.epochs", 20) / 20 for tried in tuned.tried), rel=0.2
+    )
+    applied = tuned.apply(setup)
+    assert applied.train.learning_rate == tuned.chosen["train.learning_rate"]
+    assert "shared by all methods" in applied.tuning
+    space = {"train.learning_rate": search_spaces.Range(1.0, 10.0)}
+    assert search_spaces.edges(space, {"train.learning_rate": 9.9}) == [
+        "train.learning_rate=9.9 lies at the edge of the search from 1 to 10"
+    ]
+    assert not search_spaces.edges(space, {"train.learning_rate": 3.0})
+
+
+def test_a_second_tuning_trains_nothing_and_another_seed_differs(setup, monkeypatch):
+    first = tune(setup, 5)
+    calls = []
+    monkeypatch.setattr(tuning_module, "local_trials", lambda setup: calls.append(setup))
+    assert tune(setup, 5) == first
+    assert not calls
+    monkeypatch.undo()
+    assert tune(setup, 5, seed=1).tried != first.tried
+
+
+def test_a_killed_tuning_ends_in_the_same_bytes(setup, tmp_path, monkeypatch):
+    whole = tune(setup, 5)
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "another"))
+
+    class Killed(Exception):
+        pass
+
+    def kill(done, total, best):
+        if done == 4:
+            raise Killed
+
+    with pytest.raises(Killed):
+        tune(setup, 5, on_training=kill)
+    resumed = tune(setup, 5)
+    assert resumed.model_dump_json() == whole.model_dump_json()
+
+
+def test_splits_are_of_the_same_rows_and_sizes_and_differ(setup):
+    suites = resplit(setup.suite, 0)
+    assert len(suites) == 3
+    primaries = [suite.tasks[suite.primary] for suite in suites]
+    assert len({len(task.train) for task in primaries}) == 1
+    counts = [
+        np.bincount(np.concatenate([task.train.target, task.splits["select"].target])).tolist() for task in primaries
+    ]
+    assert counts[0] == counts[1] == counts[2]
+    assert len({task.fingerprints["select"] for task in primaries}) == 3
+    assert len({task.fingerprints["report"] for task in primaries}) == 1
+
+
+def test_a_large_select_needs_one_split(setup, monkeypatch):
+    monkeypatch.setattr(tuning_module, "ENOUGH_ROWS", 10)
+    assert resplit(setup.suite, 0) == [setup.suite]
+
+
+def test_a_tuning_for_another_model_or_primary_is_refused(setup, tmp_path):
+    with pytest.raises(SettingsError, match=r"model\.kind=pooled, the run has convnet"):
+        Tuning(kind="pooled").apply(setup)
+    with pytest.raises(SettingsError, match="for the primary 'x'"):
+        Tuning(primary="x").apply(setup)
+    with pytest.raises(SettingsError, match=r"train\.NAME or model\.NAME"):
+        Tuning(chosen={"epochs": 3}).apply(setup)
+    with pytest.raises(SettingsError, match="unknown setting 'epoch'"):
+        Tuning(chosen={"train.epoch": 3}).apply(setup)
+    path = tmp_path / "tuning.json"
+    path.write_text("{")
+    with pytest.raises(SettingsError, match="is not a file that `sidequest tune` writes"):
+        Tuning.read(path)
+
+
+def test_the_file_is_read_back(setup, tmp_path):
+    tuned = Tuning(kind="convnet", chosen={"train.epochs": 2.5})
+    tuned.write(tmp_path / "t.json")
+    assert Tuning.read(tmp_path / "t.json") == tuned
+    assert dataclasses.replace(tuned.apply(setup), tuning=None).train.epochs == 2.5
