@@ -15,8 +15,8 @@ test: lint types imports
 check: test
 
 lint: $(READY)
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks experiments
+	$(BIN)/ruff check src tests benchmarks experiments
 
 types: $(READY)
 	$(BIN)/mypy

@@ -4,10 +4,17 @@ import functools
 
 import pytest
 import torch
-from sample_models import make_encoder
-from small_learners import ForgetsLayout, ForgetsMomentum, KeepsStateInTheProcess, convnet_that, learner_of, odd_learner
 
 from sidequest.testing import check_learner
+from tests.helpers.sample_models import make_encoder
+from tests.helpers.small_learners import (
+    ForgetsLayout,
+    ForgetsMomentum,
+    KeepsStateInTheProcess,
+    convnet_that,
+    learner_of,
+    odd_learner,
+)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from sample_models import batch_of, make_task, stir
 
 from sidequest.errors import DataError, SettingsError
 from sidequest.models import family as make_family
@@ -15,6 +14,7 @@ from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
+from tests.helpers.sample_models import batch_of, make_task, stir
 
 
 def image_task(shape, dtype=np.uint8, rows=6, name="images") -> Task:

@@ -7,7 +7,6 @@ import textwrap
 import numpy as np
 import pytest
 import torch
-from sample_models import batch_of, make_task, stir
 
 from sidequest.errors import SettingsError
 from sidequest.models import custom, load
@@ -15,6 +14,7 @@ from sidequest.models import family as make_family
 from sidequest.settings import ModelSettings
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective
+from tests.helpers.sample_models import batch_of, make_task, stir
 
 IMAGES = [make_task("digit", Form.IMAGE), make_task("ink", Form.IMAGE, Objective.REGRESSION)]
 TEXTS = [

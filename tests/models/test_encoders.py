@@ -10,11 +10,11 @@ import sys
 
 import huggingface_hub
 import pytest
-from sample_models import make_encoder
 
 from sidequest.errors import SettingsError
 from sidequest.models import encoders as module
 from sidequest.models.encoders import load_config, longest_input, resolve
+from tests.helpers.sample_models import make_encoder
 
 needs_minilm = pytest.mark.skipif(
     importlib.util.find_spec(module.DEMO_PACKAGE) is None, reason="the demo extra is not installed"

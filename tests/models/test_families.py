@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-from sample_models import make_task
 
 from sidequest.errors import SettingsError
 from sidequest.models import USED_SETTINGS
@@ -16,6 +15,7 @@ from sidequest.models.hf import HfFamily
 from sidequest.settings import ModelSettings
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form
+from tests.helpers.sample_models import make_task
 
 
 def test_auto_is_convnet_for_images_and_hf_otherwise(encoders):

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from sample_models import batch_of, make_task, stir
 from torch import nn
 
 from sidequest.errors import SettingsError
@@ -18,6 +17,7 @@ from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
+from tests.helpers.sample_models import batch_of, make_task, stir
 
 TASKS = {
     "one": make_task("one"),

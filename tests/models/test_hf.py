@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 import torch
 import transformers
-from sample_models import TEXT_ARCHITECTURES, batch_of, make_encoder, make_task, stir
 
 from sidequest.errors import DataError, SettingsError
 from sidequest.models import load
@@ -18,6 +17,7 @@ from sidequest.settings import LoraSettings, ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
+from tests.helpers.sample_models import TEXT_ARCHITECTURES, batch_of, make_encoder, make_task, stir
 
 ARCHITECTURES = list(TEXT_ARCHITECTURES)
 TASKS = {

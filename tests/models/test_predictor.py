@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from sample_models import batch_of, make_task, stir
 
 from sidequest.errors import SettingsError
 from sidequest.models import family as make_family
@@ -17,6 +16,7 @@ from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective
+from tests.helpers.sample_models import batch_of, make_task, stir
 
 
 def exported(tmp_path, task, encoder, seeds=(0,), kind="hf"):

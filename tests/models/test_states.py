@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from sample_models import make_encoder, sentences
 
 from sidequest.errors import SidequestError
 from sidequest.models import states as states_module
 from sidequest.models.encoders import resolve
 from sidequest.models.states import FrozenEncoder, States
 from sidequest.models.store import Store, item_key
+from tests.helpers.sample_models import make_encoder, sentences
 
 TEXTS = ["the cat sat", "a dog", "it is not very good", "zebra"]
 

@@ -1,13 +1,7 @@
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from run_directories import make_comparison, make_run
-
 from sidequest.report.page import write_page
+from tests.helpers.run_directories import make_comparison, make_run
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,13 @@ from xml.etree import ElementTree
 
 import plotly.graph_objects as go
 import pytest
-from run_directories import HOSTILE, evidences
 
 from sidequest.errors import SidequestError
 from sidequest.report.browser import BrowserFailed, find_browser
 from sidequest.report.gradts import tau_between_tasks
 from sidequest.report.images import file_name, parse_formats, save_figures
 from sidequest.report.policies import policy_over_time
+from tests.helpers.run_directories import HOSTILE, evidences
 
 FIGURES = {"tau": tau_between_tasks(evidences()["gradts-fg"]), "policy": policy_over_time(evidences()["exp3s"])}
 

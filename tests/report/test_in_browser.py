@@ -1,9 +1,9 @@
 """The page as a reader sees it: opened in a headless Chromium."""
 
 import pytest
-from run_directories import ENDING, HOSTILE
 
 from sidequest.report.browser import Browser, find_browser
+from tests.helpers.run_directories import ENDING, HOSTILE
 
 pytestmark = [
     pytest.mark.integration,

@@ -6,12 +6,12 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from run_directories import ENDING, HOSTILE, TASKS, evidences, make_comparison, make_recipe, make_run
 
 from sidequest.errors import SettingsError
 from sidequest.files import write_json
 from sidequest.report.evidence import evidence_figures
 from sidequest.report.page import read_page, render, write_page
+from tests.helpers.run_directories import ENDING, HOSTILE, TASKS, evidences, make_comparison, make_recipe, make_run
 
 PLOTLY = re.compile(r'<script type="text/plain" id="plotly">[A-Za-z0-9+/=]*</script>')
 

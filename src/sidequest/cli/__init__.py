@@ -16,7 +16,6 @@ from sidequest.cli import (
     oracle,
     predict,
     report,
-    reproduce,
     score,
     select,
     show,
@@ -49,7 +48,6 @@ COMMANDS = (
     score,
     report,
     export,
-    reproduce,
 )
 for module in COMMANDS:
     app.command(name=module.NAME, help=module.HELP, no_args_is_help=module.NEEDS_ARGUMENTS)(module.command)

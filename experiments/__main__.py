@@ -1,0 +1,37 @@
+"""`python -m experiments NAME [--small]`: run an experiment; without a name, the list of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from experiments import EXPERIMENTS, Options, run
+from sidequest.errors import SidequestError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0 is success, 2 bad input with one clear message."""
+    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    parser.add_argument("name", nargs="?", help=", ".join(EXPERIMENTS))
+    parser.add_argument("--small", action="store_true", help="a size that a laptop does in minutes")
+    parser.add_argument("--data", type=Path, help="the directory with the benchmark files; default: $SIDEQUEST_DATA")
+    parser.add_argument("--seeds", type=int, help="how many; default: the experiment's own")
+    parser.add_argument("--workers", type=int, default=1, help="processes at once, one torch thread each")
+    parser.add_argument("-o", "--out", type=Path, help="default: runs/experiment-NAME")
+    given = parser.parse_args(arguments)
+    if given.name is None:
+        print("\n".join(f"{name:12} {what}" for name, what in EXPERIMENTS.items()))
+        return 0
+    out = given.out or Path("runs") / f"experiment-{given.name}"
+    try:
+        run(given.name, Options(out, given.small, given.data, given.seeds, given.workers))
+    except SidequestError as error:
+        print(f"experiments: {error}", file=sys.stderr)
+        return 2
+    print(f"written to {out}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,121 @@
+"""The tasks, sizes and runs of `python -m experiments similarity`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.data import GLUE_FOLDERS
+from sidequest.runs.setup import Setup
+from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.tasks.loading import load_task
+from sidequest.tasks.suite import Suite
+from sidequest.tasks.task import Task
+
+PRIMARIES = ("rte", "mrpc", "stsb")
+METHODS = {"bce": "similarity", "ce": "similarity-ce", "random": "random-data"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One size of the experiment.
+
+    limits: labelled rows per task (None: all). counts: N of the curves. count: N of the other studies. few: rows of a few-shot
+    primary. shown: rows per task of the t-SNE.
+    """
+
+    model: ModelSettings
+    train: TrainSettings
+    limits: Mapping[str, int] | None
+    report_limit: int | None
+    rows: int
+    counts: tuple[int, ...]
+    count: int
+    few: tuple[int, ...]
+    epochs: float
+    finetune_epochs: float
+    discriminator_epochs: float
+    shown: int
+    seeds: int
+    primaries: tuple[str, ...] = PRIMARIES
+
+
+def full_plan(seeds: int | None) -> Plan:
+    """The paper's model, data and training; days on one GPU."""
+    counts = (*(500 * 2**i for i in range(11)), 600_000, 700_000, 800_000)
+    model = ModelSettings(kind="hf", encoder="bert-base-cased", max_length=128)
+    train = TrainSettings(epochs=8, learning_rate=2e-5, batch_size=32, patience=None)
+    few = (100, 200, 400, 800, 1600)
+    return Plan(model, train, None, None, 500, counts, 10_000, few, 3, 5, 5, 2000, seeds or 10)
+
+
+def small_plan(seeds: int | None) -> Plan:
+    """A small network over MiniLM's frozen sentence vectors, 1,000 labelled rows of each primary, about 11,000 to choose from.
+    Such vectors know nothing of entailment, so RTE stays at chance here, whatever is added; MRPC and STS-B do not."""
+    limits = {"mnli": 3000, "qqp": 3000, "qnli": 2000, "sst2": 2000} | dict.fromkeys(("cola", *PRIMARIES), 1000)
+    model = ModelSettings(kind="pooled", max_length=64)
+    # As many epochs as the two phases of a recipe have together: all see the primary equally often.
+    train = TrainSettings(epochs=8, batch_size=32, learning_rate=2e-3, patience=None)
+    return Plan(model, train, limits, None, 300, (500, 2000, 8000), 2000, (100,), 3, 5, 5, 150, seeds or 5)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One variant of one study. few: rows of the primary, None: all."""
+
+    label: str
+    method: str
+    settings: Mapping[str, Any]
+    few: int | None = None
+
+
+def runs_of(plan: Plan) -> list[Run]:
+    """All that is trained for one primary and one seed. N beyond the pool would repeat `all`."""
+    common = {"rows": plan.rows, "epochs": plan.epochs, "finetune_epochs": plan.finetune_epochs}
+    found = {**common, "discriminator_epochs": plan.discriminator_epochs}
+    settings = {"bce": found, "ce": found, "random": common}
+    runs = [
+        Run("single", "single", {}),
+        Run("all", "random-data", {**common, "rows": 0, "share": 1.0}),
+        *(
+            Run(f"{name}-{count}", METHODS[name], {**settings[name], "count": count})
+            for name in METHODS
+            for count in dict.fromkeys((*plan.counts, plan.count))
+        ),
+    ]
+    for name in ("bce", "ce"):
+        runs.append(Run(f"{name}-resampled", METHODS[name], {**found, "count": plan.count, "resample": True}))
+    counts = plan.counts if plan.limits is None else (plan.count,)
+    runs += [Run(f"apart-{count}", "similarity", {**found, "count": count, "task_losses": False}) for count in counts]
+    for few in plan.few:
+        runs.append(Run(f"few-{few}-single", "single", {}, few))
+        runs += [
+            Run(f"few-{few}-{name}", METHODS[name], {**settings[name], "count": plan.count}, few)
+            for name in ("bce", "random")
+        ]
+    return runs
+
+
+def load_tasks(plan: Plan, data: Path) -> dict[str, Task]:
+    """Each task as in every suite and role, so that one discriminator serves every primary."""
+    tasks = {}
+    for name, folder in GLUE_FOLDERS.items():
+        limits = {"limit": plan.limits[name]} if plan.limits else {}
+        limits |= {"report_limit": plan.report_limit} if plan.report_limit else {}
+        spec = {"catalog": name, "path": str(data / folder), **limits}
+        tasks[name] = load_task(name, spec, primary=True)
+    return tasks
+
+
+def setup_of(plan: Plan, tasks: Mapping[str, Task], primary: str, few: int | None = None) -> Setup:
+    """few: so many random rows of the primary's train split, the same for every method and seed."""
+    own = tasks[primary]
+    if few is not None and few < len(own.train):
+        kept = np.sort(np.random.default_rng(few).permutation(len(own.train))[:few])
+        own = replace(own, splits={**own.splits, "train": own.train.take(kept)})
+    others = [task for name, task in tasks.items() if name != primary]
+    return Setup(Suite.of(own, others, name="similarity"), plan.model, plan.train)

@@ -1,0 +1,33 @@
+"""The truth tables that ship: complete, about data that is still the same, and not noise."""
+
+import pytest
+
+from sidequest.runs.scoring import Truth
+from sidequest.runs.truth import LARGEST_P, TruthTable
+from tests.helpers import ROOT
+
+TABLES = sorted((ROOT / "benchmarks" / "truth").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+def test_a_table_has_every_subset_and_says_how_it_was_made(path):
+    table = TruthTable.read(path)
+    assert table.complete
+    assert len(table.subsets) == 2 ** len(table.candidates)
+    assert all(len(subset.report) == len(table.seeds) >= 3 for subset in table.subsets)
+    assert table.command.startswith(
+        f"sidequest oracle {'benchmarks/truth/' if table.suite.endswith('.yaml') else ''}{table.suite} "
+    )
+    assert table.signal.p_value <= LARGEST_P
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+def test_the_suite_of_a_table_is_the_one_it_was_made_with(path, monkeypatch, request):
+    if TruthTable.read(path).suite.endswith(".yaml"):
+        monkeypatch.setenv("SIDEQUEST_DATA", str(request.getfixturevalue("shared_data")))
+    truth = Truth.read(path)  # refuses other data
+    assert truth.setup.suite.primary == truth.table.primary
+
+
+def test_there_are_tables():
+    assert {"chunking", "ner"} <= {path.stem for path in TABLES}

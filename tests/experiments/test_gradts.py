@@ -1,0 +1,96 @@
+"""The experiment's machinery on a tiny suite: tables, reuse and figures; and its plans name what exists."""
+
+import json
+
+import pytest
+
+from experiments import EXPERIMENTS, Options
+from experiments import gradts as experiment
+from experiments.gradts_suites import FOLDERS, GRADTS, Part, Plan, full_plan, load_tasks, small_plan
+from sidequest.methods import METHODS
+from sidequest.recipe import Recipe
+from sidequest.runs.peak_memory import PeakMemory
+from sidequest.runs.selecting import make_method
+from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.tasks.catalog import entry_name
+from sidequest.tasks.task import Form, Objective
+from tests.helpers.tiny_suites import task
+
+
+@pytest.mark.parametrize("plan", [full_plan(None), small_plan(None)], ids=["full", "small"])
+def test_plans_name_what_exists(plan):
+    for part in plan.parts:
+        assert set(part.primaries) <= set(part.tasks) <= set(FOLDERS)
+        for name in part.tasks:
+            entry_name(name)
+        for method in part.methods:
+            assert method in METHODS
+            make_method(method, dict(plan.settings.get(method, {})))
+    assert "gradts" in EXPERIMENTS
+
+
+@pytest.mark.integration
+def test_the_small_suite_is_read_alike_in_every_role(shared_data):
+    tasks = load_tasks(small_plan(None), shared_data)
+    assert {len(each.train) for each in tasks.values()} == {180}
+    assert {len(each.splits["select"]) for each in tasks.values()} == {60}
+
+
+@pytest.mark.integration
+def test_every_table_and_figure_on_a_tiny_suite(encoder, tmp_path, capsys):
+    """Two parts; the second adds a task, and only that one is computed."""
+    names = ("first", "second", "words")
+    tasks = {name: task(name, rows=24) for name in names[:2]}
+    tasks["words"] = task("words", Form.TOKENS, Objective.TAGGING, rows=24)
+    methods = ("single", "all", "random-subset", *GRADTS)
+    parts = (
+        Part("one", "Table 2", names[:2], names[:2], methods, 1),
+        Part("two", "Table 4", names, ("first",), methods, 1),
+    )
+    ranking = {"warmup_epochs": 1}
+    plan = Plan(
+        parts,
+        ModelSettings(kind="hf", encoder=str(encoder)),
+        TrainSettings(epochs=1, batch_size=8, learning_rate=1e-3),
+        None,
+        None,
+        {name: ranking | ({} if name == "gradts-trial" else {"quantile": 0.5}) for name in GRADTS},
+    )
+    options = Options(tmp_path)
+    shown = {}
+    for part in plan.parts:
+        found = experiment.run_part(plan, part, tasks, options)
+        shown[part.name] = experiment.show_part(plan, part, tasks, found, tmp_path / part.name)
+    json.dumps(shown)
+    printed = capsys.readouterr().out
+    assert "x to choose" in printed
+
+    def reuse(part, primary, method):
+        return next(e["reuse"] for e in shown[part]["measured"][primary] if e["method"] == method)
+
+    assert reuse("one", "first", "gradts-thres")["computed"] == ["first", "second"]
+    assert reuse("one", "second", "gradts-thres") == {
+        "computed": [],
+        "reused": ["second", "first"],
+        "trials": 0,
+        "trials_reused": 0,
+    }
+    added = reuse("two", "first", "gradts-trial")
+    assert (added["computed"], added["reused"]) == ([], ["first", "second", "words"])  # gradts-thres has computed it
+    assert reuse("two", "first", "gradts-thres")["computed"] == ["words"]
+    fg = reuse("two", "first", "gradts-fg")
+    assert fg["trials_reused"] == fg["trials"] > 0  # gradts-trial has run them
+    recipe = Recipe.read(tmp_path / "two" / "first" / "gradts-fg" / "seed-0" / "recipe.json")
+    assert "reused" not in json.dumps(recipe.evidence)
+    for name in ("heads-first", "tau", "selection-gradts-fg"):
+        assert (tmp_path / "two" / f"{name}.html").exists()
+
+
+def test_peak_memory_sees_what_was_held():
+    with PeakMemory() as memory:
+        held = bytearray(64 << 20)
+        held[::4096] = b"x" * len(held[::4096])
+        del held
+    if memory.above is None:
+        pytest.skip("the system has no /proc")
+    assert memory.above > 50 << 20

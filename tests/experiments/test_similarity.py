@@ -1,0 +1,136 @@
+"""The experiment's machinery on a tiny suite; its plans name what exists; its figures show what they are given."""
+
+import json
+
+import numpy as np
+import pytest
+
+from experiments import EXPERIMENTS, Options
+from experiments import similarity as experiment
+from experiments.data import GLUE_FOLDERS
+from experiments.similarity_plan import Plan, full_plan, load_tasks, runs_of, setup_of, small_plan
+from sidequest.methods import METHODS
+from sidequest.recipe import Phase, Recipe
+from sidequest.report import similarity as figures
+from sidequest.report.svg import can_draw
+from sidequest.runs.selecting import make_method
+from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.tasks.task import Objective
+from tests.helpers.word_suites import word_task
+
+
+@pytest.mark.parametrize("plan", [full_plan(None), small_plan(None)], ids=["full", "small"])
+def test_plans_name_what_exists(plan):
+    assert "similarity" in EXPERIMENTS
+    assert set(plan.primaries) <= set(GLUE_FOLDERS)
+    labels = [run.label for run in runs_of(plan)]
+    assert len(labels) == len(set(labels))
+    for run in runs_of(plan):
+        assert run.method in METHODS
+        make_method(run.method, dict(run.settings))
+    assert plan.train.epochs == plan.epochs + plan.finetune_epochs  # `single` sees the primary as often
+
+
+@pytest.mark.integration
+def test_the_small_suite_is_read_alike_in_every_role(shared_data):
+    plan = small_plan(None)
+    tasks = load_tasks(plan, shared_data / "glue")
+    facts = [setup_of(plan, tasks, primary).facts_together() for primary in plan.primaries]
+    assert facts[0] == facts[1] == facts[2]  # one discriminator serves them all
+    few = setup_of(plan, tasks, "rte", 100)
+    assert len(few.suite["rte"].train) == 100
+    assert few.suite["rte"].splits["report"] is tasks["rte"].splits["report"]
+
+
+@pytest.mark.integration
+def test_every_table_and_figure_on_a_tiny_suite(word_bert, tmp_path, capsys):
+    tasks = {
+        "one": word_task("one", rows=40),
+        "two": word_task("two", objective=Objective.REGRESSION, rows=44),
+        "three": word_task("three", rows=60),
+    }
+    plan = Plan(
+        ModelSettings(kind="pooled", encoder=str(word_bert), hidden=8),
+        TrainSettings(epochs=2, batch_size=16, patience=None),
+        {"one": 40},
+        None,
+        rows=12,
+        counts=(10, 30),
+        count=20,
+        few=(8,),
+        epochs=1,
+        finetune_epochs=1,
+        discriminator_epochs=1,
+        shown=20,
+        seeds=2,
+        primaries=("one", "two"),
+    )
+    results = experiment.run_plan(plan, tasks, Options(tmp_path))
+    printed = capsys.readouterr().out
+    assert json.loads((tmp_path / "results.json").read_text()) == json.loads(json.dumps(results))
+    assert {row["primary"] for row in results["claims"]} == {"one", "two"}
+    assert any(row["claim"] == "bce − random, mean over N" for row in results["claims"])
+    assert "in-task efficacy, bce" in printed
+    for name in (
+        "figure-1-none",
+        "figure-1-bce",
+        "figure-3-5-one",
+        "figure-6-two",
+        "figure-7-in-task",
+        "figure-8-one",
+        "figure-9-two",
+    ):
+        assert (tmp_path / f"{name}.html").exists()
+    row = next(row for row in results["times"] if row["run"] == "bce-20")
+    assert row["training"] > 0
+    assert row["ranking"] > 0
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("scores.json")}
+    experiment.run_plan(plan, tasks, Options(tmp_path))  # again: everything is found
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("scores.json")}
+
+
+def recipe(pool, taken):
+    phase = Phase(shares={"p": 1})
+    return Recipe(method="similarity", primary="p", phases=(phase,), evidence={"pool": pool, "taken": taken})
+
+
+def test_shares_are_of_what_could_be_taken():
+    figure = figures.share_per_auxiliary(
+        {"bce": recipe({"a": 100, "b": 50, "c": 0}, {"a": 25}), "random": recipe({"a": 100}, {"a": 5})}
+    )
+    assert [list(trace.y) for trace in figure.data] == [[0.25, 0.0, 0.0], [0.05, 0.0, 0.0]]
+    assert list(figure.data[0].x) == ["a", "b", "c"]
+    assert can_draw(figure)
+
+
+def test_curves_show_means_bands_and_levels():
+    figure = figures.score_against_rows(
+        {"bce": {1000: [2.0, 4.0], 500: [1.0, 1.0]}}, {"single": [1.0, 2.0]}, "accuracy"
+    )
+    band, line, level = figure.data
+    assert list(line.x) == [500, 1000]
+    assert list(line.y) == [1.0, 3.0]
+    assert list(band.y) == [1.0, 4.0, 2.0, 1.0]
+    assert list(level.y) == [1.5, 1.5]
+    assert can_draw(figure)
+
+
+def test_features_have_the_primary_on_top_in_its_colour():
+    points = {name: np.zeros((3, 2)) for name in ("a", "p", "z")}
+    figure = figures.feature_map(points, "p")
+    assert [trace.name for trace in figure.data] == ["a", "z", "p"]
+    assert figure.data[2].marker.color == figures.PRIMARY
+    bars = figures.in_task_efficacy({"bce": {"rte": 1.5}, "ce": {"rte": -0.5}})
+    assert [list(trace.y) for trace in bars.data] == [[1.5], [-0.5]]
+    assert can_draw(bars)
+
+
+def test_scores_of_tasks_are_shown_as_shares_with_the_threshold():
+    evidence = {
+        "bins": [0.0, 1.0, 2.0],
+        "ranked": {"a": {"rows": 10, "histogram": [4, 6]}},
+        "threshold": 1.5,
+    }
+    figure = figures.score_spread(evidence)
+    assert list(figure.data[0].y) == [0.4, 0.6]
+    assert figure.layout.shapes[0].x0 == 1.5
