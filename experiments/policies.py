@@ -28,8 +28,9 @@ from sidequest.report.tables import markdown_table
 from sidequest.runs.driver import run_method
 from sidequest.runs.setup import Setup
 from sidequest.runs.training import train_recipe
+from sidequest.search.code_version import selection_code_version
 from sidequest.search.executors import run_jobs
-from sidequest.search.trials import LocalTrials, training_code_version
+from sidequest.search.trials import LocalTrials
 from sidequest.settings import ModelSettings, TrainSettings
 from sidequest.tasks.loading import load_task
 from sidequest.tasks.suite import Suite
@@ -154,7 +155,9 @@ def run_job(setup: Setup, job: Job) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(1)
-    identity = digest([setup.facts(list(setup.suite.tasks)), job.policy, job.seed, job.shares, training_code_version()])
+    identity = digest(
+        [setup.facts(list(setup.suite.tasks)), job.policy, job.seed, job.shares, selection_code_version()]
+    )
     if job.file.exists():
         stored = read_json(job.file)
         if stored["identity"] == identity:

@@ -23,8 +23,9 @@ from sidequest.models.base import Family
 from sidequest.numerics.statistics import paired_comparison
 from sidequest.report.tables import markdown_table
 from sidequest.runs.driver import run_method
+from sidequest.search.code_version import selection_code_version
 from sidequest.search.executors import run_jobs
-from sidequest.search.trials import LocalTrials, training_code_version
+from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings
 from sidequest.tasks.suite import Suite
 
@@ -65,7 +66,7 @@ class Plan:
     def identity(self) -> str:
         """What must be equal for a stored outcome to count."""
         plain = [self.name, str(self.data), self.tasks, self.train.model_dump(mode="json"), self.epochs, self.fraction]
-        return digest([*plain, self.settings, self.rows, self.probabilities, training_code_version()])
+        return digest([*plain, self.settings, self.rows, self.probabilities, selection_code_version()])
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from sidequest.files import digest
 from sidequest.learning.fit import single_run_work
 from sidequest.models import kind_of
 from sidequest.models.defaults import training_settings
-from sidequest.search.trials import training_code_version
+from sidequest.search.code_version import training_code_version
 from sidequest.settings import ModelSettings, TrainSettings, parse
 from sidequest.tasks.pool import Pool
 from sidequest.tasks.suite import Suite

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,14 +142,3 @@ def plan_key(plan: Plan, facts: Any) -> str:
 
 def tasks_of(plan: Plan) -> list[str]:
     return sorted({name for phase in plan.phases for name in phase.tasks})
-
-
-@functools.cache
-def training_code_version() -> str:
-    """A digest of the source that turns a plan into a score: when it changes, old results no longer count."""
-    root = Path(__file__).parent.parent
-    sources = sorted([*root.glob("learning/**/*.py"), *root.glob("models/**/*.py"), root / "tasks" / "metrics.py"])
-    hashed = hashlib.sha256()
-    for path in sources:
-        hashed.update(path.read_bytes())
-    return hashed.hexdigest()[:16]

@@ -1,0 +1,52 @@
+"""A version of the code that decides results, so that results of other code are not taken for it.
+
+It is a digest of the syntax trees without docstrings: a comment, a docstring or a line break changes nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1]
+TRAINING = ("learning", "models", "tasks/metrics.py")  # what turns a plan into a score
+SELECTION = (*TRAINING, "methods", "numerics")  # what turns a suite into a recipe
+
+
+def training_code_version() -> str:
+    """Of the code that turns a plan into a score: when it changes, stored trials no longer count."""
+    return _version(TRAINING)
+
+
+def selection_code_version() -> str:
+    """Of the code that turns a suite into a recipe."""
+    return _version(SELECTION)
+
+
+@functools.cache
+def _version(rooms: tuple[str, ...]) -> str:
+    files = {path for room in rooms for path in _python_files(PACKAGE / room)}
+    return code_digest((path.relative_to(PACKAGE).as_posix(), path.read_bytes()) for path in sorted(files))
+
+
+def _python_files(place: Path) -> Iterable[Path]:
+    return place.rglob("*.py") if place.is_dir() else [place]
+
+
+def code_digest(sources: Iterable[tuple[str, bytes]]) -> str:
+    """A digest of Python sources by name."""
+    hashed = hashlib.sha256()
+    for name, source in sources:
+        hashed.update(f"{name}\n{ast.dump(_without_docstrings(ast.parse(source)))}\n".encode())
+    return hashed.hexdigest()[:16]
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return tree

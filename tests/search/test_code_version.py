@@ -1,0 +1,44 @@
+"""The version of the training code: what a reader changes leaves it, what the machine sees changes it."""
+
+import pytest
+
+from sidequest.search.code_version import code_digest, selection_code_version, training_code_version
+
+SOURCE = b'''"""Of the module."""
+
+def double(x):
+    """Of the function."""
+    return 2 * x  # why
+'''
+
+
+def digest(source):
+    return code_digest([("a.py", source)])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"# why", b"# because"),
+        (b"Of the function.", b"Twice."),
+        (b"Of the module.", b"Doubles."),
+        (b"\n\n", b"\n\n\n"),
+    ],
+)
+def test_comments_docstrings_and_blank_lines_change_nothing(old, new):
+    changed = SOURCE.replace(old, new)
+    assert changed != SOURCE
+    assert digest(changed) == digest(SOURCE)
+
+
+@pytest.mark.parametrize(("old", "new"), [(b"2 * x", b"x * 2"), (b"(x)", b"(x, y=1)"), (b"2 * x", b'"""2"""')])
+def test_code_changes_it(old, new):
+    assert digest(SOURCE.replace(old, new)) != digest(SOURCE)
+
+
+def test_a_file_moved_changes_it():
+    assert code_digest([("b.py", SOURCE)]) != digest(SOURCE)
+
+
+def test_methods_count_for_selections_and_not_for_trials():
+    assert training_code_version() != selection_code_version()

@@ -1,0 +1,47 @@
+"""The drawing of the house is true: every module is in a layer, every room is on the map, and no file is long."""
+
+import tomllib
+from pathlib import Path
+
+from tests.helpers import ROOT
+
+SOURCE = ROOT / "src" / "sidequest"
+LONGEST = 350  # lines
+
+
+def modules():
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE.parent).with_suffix("").as_posix().replace("/", ".")
+        yield name.removesuffix(".__init__"), path
+
+
+def test_every_module_is_in_a_layer():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    rooms = {room.strip() for layer in layers for room in layer.split("|")}
+    doors = {"sidequest", "sidequest.learning"}  # packages whose own file imports nothing of the house at start-up
+    outside = [
+        name
+        for name, _ in modules()
+        if name not in doors and not any(name == room or name.startswith(f"{room}.") for room in rooms)
+    ]
+    assert outside == []
+
+
+def test_every_room_is_on_the_map():
+    drawing = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rooms = {path.parent.relative_to(SOURCE).as_posix() for _, path in modules()} - {"."}
+    rooms = {room for room in rooms if "/" not in room or room == "learning/torch"}
+    files = {path.name for path in SOURCE.glob("*.py")} - {"__init__.py"}
+    missing = [place for place in sorted({f"{room}/" for room in rooms} | files) if f"  {place} " not in drawing]
+    assert missing == []
+
+
+def test_no_file_is_longer_than_a_reader_can_hold():
+    files = [path for place in ("src", "experiments") for path in (ROOT / place).rglob("*.py")]
+    long = {str(path.relative_to(ROOT)): count for path in files if (count := lines(path)) > LONGEST}
+    assert long == {}
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
