@@ -37,6 +37,13 @@ def home(tmp_path: Path) -> Path:
     row = {"premise": "It rained.", "question": "effect", "choice1": "It was wet.", "choice2": "It was dry."}
     causes = [json.dumps(row | {"premise": f"It rained {i} times.", "label": i % 2}) for i in range(20)]
     (tmp_path / "causes.jsonl").write_text("\n".join(causes))
+    topics = [{"body": f"text {i}", "topics": ["art", "war"][i % 2 :]} for i in range(40)]
+    (tmp_path / "topics.jsonl").write_text("\n".join(map(json.dumps, topics)))
+    (tmp_path / "tags.csv").write_text(
+        "\n".join(["body,tags", *(f"text {i},{('a;b', 'b')[i % 2]}" for i in range(40))])
+    )
+    marks = [f"text {i},{i % 2},0,{i % 3 // 2}" for i in range(40)]
+    (tmp_path / "comments.csv").write_text("\n".join(["comment,insult,threat,obscene", *marks]))
     (tmp_path / "export.txt").write_bytes("\r\n".join(f"café {i};{i % 2}" for i in range(40)).encode("cp1252"))
     return tmp_path
 
@@ -50,7 +57,7 @@ def tasks_of(text: str, home: Path) -> int:
 
 
 def test_suites_of_own_files_load_and_pass_the_check(home: Path) -> None:
-    assert [tasks_of(text, home) for text in snippets("yaml") if "catalog:" not in text] == [4, 1]
+    assert [tasks_of(text, home) for text in snippets("yaml") if "catalog:" not in text] == [4, 3, 1]
 
 
 def test_suites_of_the_catalog_load_and_pass_the_check(home: Path, shared_data: Path) -> None:

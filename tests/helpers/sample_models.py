@@ -137,6 +137,8 @@ def make_task(
         target, labels = 50 + 20 * rng.normal(size=rows), ()
     elif objective == Objective.CHOICE:
         target, labels = rng.integers(0, 2, rows), ()
+    elif objective == Objective.MULTILABEL:
+        target = rng.integers(0, 2, (rows, 3)).astype(np.uint8)
     else:
         target = rng.integers(0, 3, rows)
     return Task(name, objective, form, {"train": Examples(columns, target, np.arange(rows))}, labels)

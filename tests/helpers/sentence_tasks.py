@@ -25,10 +25,17 @@ def examples_of(
         target = pa.array([(sentence % 3).tolist() for sentence in sentences], type=pa.list_(pa.int64()))
     if objective == Objective.REGRESSION:
         target = 10.0 + first
+    if objective == Objective.MULTILABEL:
+        target = np.stack([first % 2, first % 3 == 0, first > 20], axis=1).astype(np.uint8)
     return Examples(columns, target, 100 + np.arange(len(texts)))
 
 
 def task_of(name: str, form: Form, objective: Objective, splits: Mapping[str, Examples]) -> Task:
-    labels = {Objective.CLASSIFICATION: ("even", "odd"), Objective.TAGGING: ("a", "b", "c")}.get(objective, ())
-    metric = {Objective.REGRESSION: "pearson", Objective.TAGGING: "token_accuracy"}.get(objective, "accuracy")
+    labels, metric = {
+        Objective.CLASSIFICATION: (("even", "odd"), "accuracy"),
+        Objective.MULTILABEL: (("odd", "third", "late"), "micro_f1"),
+        Objective.REGRESSION: ((), "pearson"),
+        Objective.TAGGING: (("a", "b", "c"), "token_accuracy"),
+        Objective.CHOICE: ((), "accuracy"),
+    }[objective]
     return Task(name, objective, form, dict(splits), labels, (metric,), kind="words")

@@ -21,9 +21,14 @@ def tiny_task(name: str, objective: Objective = Objective.CLASSIFICATION, rows: 
         images = rng.normal(size=(count, 1, 3, 3)).astype(np.float32)
         value = images.reshape(count, -1) @ np.linspace(-1, 1, 9) + 0.3 * rng.normal(size=count)
         target = (value > 0).astype(np.int64) if objective == Objective.CLASSIFICATION else 100 + 50 * value
+        if objective == Objective.MULTILABEL:
+            target = np.stack([value > 0, value > 0.5, images[:, 0, 0, 0] > 0], axis=1).astype(np.uint8)
         splits[split] = Examples({"image": images}, target, np.arange(count))
-    labels = ("low", "high") if objective == Objective.CLASSIFICATION else ()
-    metrics = ("accuracy",) if objective == Objective.CLASSIFICATION else ("pearson", "neg_rmse")
+    labels, metrics = {
+        Objective.CLASSIFICATION: (("low", "high"), ("accuracy",)),
+        Objective.MULTILABEL: (("positive", "large", "corner"), ("micro_f1", "macro_f1", "subset_accuracy")),
+        Objective.REGRESSION: ((), ("pearson", "neg_rmse")),
+    }[objective]
     return Task(name, objective, Form.IMAGE, splits, labels, metrics, kind="noise")
 
 
@@ -69,6 +74,8 @@ class TinyFamily(Family):
         target = np.asarray(examples.target)
         if task.objective == Objective.REGRESSION:
             target = self.scales[task.name].standardise(target)
+        if task.objective == Objective.MULTILABEL:
+            target = target.astype(np.float32)
         return TinyInputs(examples, target)
 
     def build(self, seed: int) -> MultiTaskModel:

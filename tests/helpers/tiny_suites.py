@@ -61,6 +61,7 @@ def every_objective() -> list[Task]:
     return [
         task("pairs", Form.PAIR),
         task("value", objective=Objective.REGRESSION),
+        task("several", objective=Objective.MULTILABEL),
         task("tags", Form.TOKENS, Objective.TAGGING),
         task("choice", Form.CHOICES, Objective.CHOICE, rows=30),
     ]

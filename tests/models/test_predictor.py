@@ -57,6 +57,7 @@ def test_rows_are_plain_and_by_name(encoders, tmp_path):
         (Form.PAIR, Objective.REGRESSION, {"value"}),
         (Form.TOKENS, Objective.TAGGING, {"tags"}),
         (Form.CHOICES, Objective.CHOICE, {"choice", "probabilities"}),
+        (Form.TEXT, Objective.MULTILABEL, {"labels", "probabilities"}),
     ],
 )
 def test_every_objective_has_its_row(form, objective, keys, encoders, tmp_path):
@@ -69,6 +70,32 @@ def test_every_objective_has_its_row(form, objective, keys, encoders, tmp_path):
         words = task.train.columns["tokens"].to_pylist()
         assert [len(row["tags"]) for row in rows] == [len(sentence) for sentence in words]
         assert {tag for row in rows for tag in row["tags"]} <= set(task.labels)
+
+
+@pytest.mark.parametrize("kind", ["hf", "bilstm", "pooled"])
+def test_each_label_has_a_probability_of_its_own(kind, encoders, tmp_path):
+    task = make_task("t", Form.TEXT, Objective.MULTILABEL, rows=40)
+    ((directory, live),) = exported(tmp_path, task, encoders(), kind=kind)
+    told = load(directory).predict(task.train)
+    assert np.allclose(told.probabilities, live.sigmoid(), atol=1e-5)
+    assert not np.allclose(told.probabilities.sum(axis=1), 1, atol=0.1)
+    assert np.array_equal(told.marks, live > 0)
+    names = [[task.labels[i] for i in np.flatnonzero(row)] for row in (live > 0).numpy()]
+    assert [row["labels"] for row in told.to_rows()] == names
+
+
+def test_plain_transformers_reads_a_multi_label_export_as_such(encoders, tmp_path):
+    import transformers
+
+    task = make_task("t", Form.TEXT, Objective.MULTILABEL)
+    ((directory, live),) = exported(tmp_path, task, encoders())
+    config = transformers.AutoConfig.from_pretrained(directory)
+    assert config.problem_type == "multi_label_classification"
+    pipe = transformers.pipeline("text-classification", str(directory), top_k=None, device="cpu")
+    said = pipe(task.train.columns["text"].to_pylist())
+    scores = [{entry["label"]: entry["score"] for entry in row} for row in said]
+    for row, expected in zip(scores, live.sigmoid().tolist(), strict=True):
+        assert row == pytest.approx(dict(zip(task.labels, expected, strict=True)), abs=1e-4)
 
 
 def test_the_target_is_not_looked_at(encoders, tmp_path):

@@ -43,6 +43,24 @@ def test_class_metrics_agree_with_scikit_learn(rng: np.random.Generator, classes
         assert found == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("labels", [2, 5, 30])
+@pytest.mark.parametrize("rows", [1, 7, 200])
+def test_multi_label_metrics_agree_with_scikit_learn(rng: np.random.Generator, labels: int, rows: int) -> None:
+    for _ in range(20):
+        shares = rng.random(labels) ** 3
+        target, predicted = (rng.random((2, rows, labels)) < shares).astype(int)
+        if not target.any():
+            continue
+        expected = {
+            "micro_f1": reference.f1_score(target, predicted, average="micro", zero_division=0),
+            # A label that is neither there nor predicted is left out of the mean, as a class is.
+            "macro_f1": reference.f1_score(target, predicted, average="macro", zero_division=np.nan),
+            "weighted_f1": reference.f1_score(target, predicted, average="weighted", zero_division=0),
+            "subset_accuracy": reference.accuracy_score(target, predicted),
+        }
+        assert compute_all(list(expected), predicted.astype(bool), target) == pytest.approx(expected, abs=1e-12)
+
+
 def test_a_missing_prediction_counts_as_wrong(rng: np.random.Generator) -> None:
     target = rng.integers(0, 3, 100)
     predicted = np.where(rng.random(100) < 0.3, -1, target)
@@ -83,6 +101,9 @@ def test_degenerate_input_gives_no_nan(metric: str) -> None:
             (broken, np.arange(7.0)),
             (flat[:0], flat[:0]),
         ]
+    elif objective is Objective.MULTILABEL:
+        none, every = np.zeros((5, 2), dtype=np.uint8), np.ones((5, 2), dtype=np.uint8)
+        cases = [(none, none), (none, every), (every, none), (none[:0], none[:0])]
     else:
         same = np.zeros(5, dtype=int)
         cases = [
@@ -134,7 +155,7 @@ def test_a_span_does_not_cross_sentences() -> None:
     two = [np.array([1]), np.array([2])]
     assert compute("span_f1", one, one, labels) == 1.0
     assert compute("span_f1", two, two, labels) == 1.0
-    with pytest.raises(ValueError, match="2 predictions for 2 targets"):
+    with pytest.raises(ValueError, match=r"1 rows of predictions, .* for 2 rows of targets"):
         compute("span_f1", one, two, labels)
 
 

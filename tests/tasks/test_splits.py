@@ -108,3 +108,27 @@ def test_limit_keeps_order_and_shares() -> None:
     rare = rows_with(np.repeat([0, 1, 2], [997, 2, 1]))
     assert set(limit(rare, 10, Objective.CLASSIFICATION, generator(0, "t", "limit")).target.tolist()) == {0, 1, 2}
     assert limit(examples, 5000, Objective.CLASSIFICATION, generator(0, "t", "limit")) is examples
+
+
+def test_rare_labels_of_multi_label_rows_are_shared_out() -> None:
+    rng = np.random.default_rng(0)
+    shares = np.array([0.5, 0.3, 0.05, 0.02])
+    target = (rng.random((1000, 4)) < shares).astype(np.uint8)
+    counts = target.sum(axis=0)
+    plain_errors, errors = [], []
+    for seed in range(20):
+        _, carved = carve(rows_with(target), 100, Objective.MULTILABEL, generator(seed, "t", "select"))
+        _, plain = carve(rows_with(target), 100, Objective.TAGGING, generator(seed, "t", "select"))
+        assert len(carved) == 100
+        errors.append(np.abs(carved.target.sum(axis=0) - counts / 10))
+        plain_errors.append(np.abs(plain.target.sum(axis=0) - counts / 10))
+    assert np.max(errors, axis=0)[3] < 1  # the rarest label is its own group
+    assert np.all(np.mean(errors, axis=0)[2:] < 0.5 * np.mean(plain_errors, axis=0)[2:])
+
+
+def test_a_label_of_a_single_row_stays_in_train() -> None:
+    target = np.zeros((50, 3), dtype=np.uint8)
+    target[:, 0], target[7, 2], target[::2, 1] = 1, 1, 1
+    for seed in range(20):
+        stays, _ = carve(rows_with(target), 25, Objective.MULTILABEL, generator(seed, "t", "select"))
+        assert stays.target[:, 2].sum() == 1

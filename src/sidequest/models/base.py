@@ -43,9 +43,10 @@ class Inputs(ABC):
     def collate(self, positions: np.ndarray) -> Batch:
         """Tensors for these rows, padded to the longest of them.
 
-        Has `labels` unless the rows have no target: int64 [n] (classification, choice), float32 [n] (regression, in standardised
-        units), int64 [n, longest] with IGNORE where there is no label (tagging: one label per word, on the position whose
-        output stands for that word). Tagging also has `words`, bool [n, longest]: those positions, labelled or not.
+        Has `labels` unless the rows have no target: int64 [n] (classification, choice), float32 [n, labels] of 0 and 1
+        (multi-label), float32 [n] (regression, in standardised units), int64 [n, longest] with IGNORE where there is no label
+        (tagging: one label per word, on the position whose output stands for that word). Tagging also has `words`, bool
+        [n, longest]: those positions, labelled or not.
 
         The texts of a multiple-choice row are flat: the input tensors have one row per choice, and `choices`, int64 [n], says how
         many belong to each row. So rows may have different numbers of choices and none is computed twice or in vain.
@@ -55,7 +56,8 @@ class Inputs(ABC):
 class MultiTaskModel(nn.Module):
     """A shared encoder and one head per task. Subclasses define `forward(task, batch)`:
 
-    logits [n, classes] (classification), [n] (regression), [n, longest, tags] (tagging), [n, choices] (multiple choice).
+    logits [n, classes] (classification), [n, labels] (multi-label), [n] (regression), [n, longest, tags] (tagging),
+    [n, choices] (multiple choice).
 
     The logits of choices that a row does not have are the most negative number, so that their probability is 0.
     Initial values depend only on (seed, task name), never on which other tasks there are.
@@ -145,7 +147,8 @@ class TargetScale:
 
 
 class Targets:
-    """The target of one row each (not tagging), ready to be batched: class or choice indices, or standardised numbers."""
+    """The target of one row each (not tagging), ready to be batched: class or choice indices, 0/1 per label, or standardised
+    numbers."""
 
     def __init__(self, task: Task, examples: Examples, scale: TargetScale) -> None:
         self.values: Tensor | None = None
@@ -153,6 +156,8 @@ class Targets:
             return
         if task.objective == "regression":
             self.values = torch.from_numpy(scale.standardise(np.asarray(examples.target, dtype=np.float64)))
+        elif task.objective == "multi-label":
+            self.values = torch.from_numpy(np.array(examples.target, dtype=np.float32))
         else:
             self.values = torch.from_numpy(np.array(examples.target, dtype=np.int64))
 

@@ -28,6 +28,7 @@ def auto_class(task: Task) -> str:
         return "AutoModelForImageClassification"
     return {
         Objective.CLASSIFICATION: "AutoModelForSequenceClassification",
+        Objective.MULTILABEL: "AutoModelForSequenceClassification",
         Objective.REGRESSION: "AutoModelForSequenceClassification",
         Objective.TAGGING: "AutoModelForTokenClassification",
         Objective.CHOICE: "AutoModelForMultipleChoice",
@@ -44,7 +45,10 @@ def empty_native(task: Task, base_config: Any) -> Native:
     elif task.objective != Objective.CHOICE:
         config.id2label = dict(enumerate(task.labels))
         config.label2id = {label: index for index, label in enumerate(task.labels)}
-        config.problem_type = None if task.objective == Objective.TAGGING else "single_label_classification"
+        config.problem_type = {
+            Objective.CLASSIFICATION: "single_label_classification",
+            Objective.MULTILABEL: "multi_label_classification",
+        }.get(task.objective)
         if len(task.labels) < 2:
             config.problem_type = None  # transformers reads one label as a regression and refuses the other word
     name = auto_class(task)

@@ -27,28 +27,35 @@ class Predictions:
     """What a model says about rows, in the order of the rows.
 
     indices: int64 [n], the class or choice (classification, multiple choice);
-    probabilities: float64 [n, classes] (0 for choices that a row does not have);
+    marks: bool [n, labels], whether a row has each label (multi-label);
+    probabilities: float64 [n, classes] (0 for choices that a row does not have), or of each label on its own;
     values: float64 [n], in the target's own units (regression);
     tags: per row, int64 [words] (tagging); tag_probabilities: per row, float64 [words, tags].
     """
 
     task: Task
     indices: np.ndarray | None = None
+    marks: np.ndarray | None = None
     probabilities: np.ndarray | None = None
     values: np.ndarray | None = None
     tags: list[np.ndarray] | None = None
     tag_probabilities: list[np.ndarray] | None = None
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One plain dict per row: `label` (or `choice`) and `probabilities`; or `value`; or `tags`."""
+        """One plain dict per row: `label`, `labels` or `choice`, and `probabilities`; or `value`; or `tags`."""
         labels = self.task.labels
         if self.values is not None:
             return [{"value": float(value)} for value in self.values]
         if self.tags is not None:
             return [{"tags": [labels[tag] for tag in row]} for row in self.tags]
-        assert self.indices is not None
         assert self.probabilities is not None
         shares = self.probabilities.tolist()
+        if self.marks is not None:
+            return [
+                {"labels": [labels[i] for i in np.flatnonzero(row)], "probabilities": dict(zip(labels, p, strict=True))}
+                for row, p in zip(self.marks, shares, strict=True)
+            ]
+        assert self.indices is not None
         if self.task.objective == Objective.CHOICE:
             return [{"choice": int(i), "probabilities": p} for i, p in zip(self.indices, shares, strict=True)]
         return [
@@ -131,6 +138,8 @@ class Predictor:
         for output in outputs:
             for share, row in zip(mean, output, strict=True):
                 share[: len(row)] += row / len(outputs)
+        if objective == Objective.MULTILABEL:
+            return Predictions(self.task, marks=mean > 0.5, probabilities=mean)
         indices = mean.argmax(-1) if widest else np.zeros(len(rows), np.int64)
         return Predictions(self.task, indices=indices, probabilities=mean)
 
@@ -153,6 +162,8 @@ def _outputs(member: _Member, rows: Examples, batch_size: int) -> list[Any]:
         elif task.objective == Objective.TAGGING:
             shares = logits.softmax(-1)
             found = [row[words].numpy() for row, words in zip(shares, batch["words"], strict=True)]
+        elif task.objective == Objective.MULTILABEL:
+            found = list(logits.sigmoid().numpy())
         else:
             shares = logits.softmax(-1)
             counts = batch["choices"].tolist() if "choices" in batch else [shares.shape[1]] * len(positions)

@@ -231,7 +231,7 @@ def summarise(
     setup: Setup, outcomes: list[Outcome], methods: list[str], seeds: list[int], budget: float | None = None
 ) -> Comparison:
     """Means, intervals and paired differences against single-task training."""
-    from sidequest.runs.training import majority_score
+    from sidequest.tasks.majority import majority_score
 
     def scores(method: str) -> list[float]:
         found = {outcome.seed: outcome.score for outcome in outcomes if outcome.method == method}
@@ -279,7 +279,7 @@ def summarise(
         )
     task = setup.suite.tasks[setup.suite.primary]
     metric = "mean score" if setup.suite.goal == "average" else task.metric
-    majority = None if setup.suite.goal == "average" else majority_score(setup)
+    majority = None if setup.suite.goal == "average" else majority_score(setup.suite.tasks[setup.suite.primary])
     return Comparison(setup.suite.name, setup.suite.primary, metric, seeds, majority, rows, outcomes, budget)
 
 

@@ -77,6 +77,8 @@ def _label(task: Task, rows: Examples, i: int) -> Any:
         return [task.labels[tag] for tag in rows.target[i].as_py()]
     if task.objective == Objective.CLASSIFICATION:
         return task.labels[int(rows.target[i])]
+    if task.objective == Objective.MULTILABEL:
+        return [task.labels[label] for label in np.flatnonzero(rows.target[i])]
     return rows.target[i].item()
 
 
@@ -159,7 +161,9 @@ def _machamp(recipe: Recipe, suite: Suite, out: Path) -> list[Path]:
                 entry |= {"word_idx": 0, "tasks": {name: {"task_type": kind, "column_idx": 1, "loss_weight": weight}}}
             else:
                 texts = [0, 1] if task.form == Form.PAIR else [0]
-                kind = "regression" if task.objective == Objective.REGRESSION else "classification"
+                kind = {Objective.REGRESSION: "regression", Objective.MULTILABEL: "multiclas"}.get(
+                    task.objective, "classification"
+                )
                 head = {"task_type": kind, "column_idx": len(texts), "loss_weight": weight}
                 entry |= {"sent_idxs": texts, "tasks": {name: head}}
             config[name] = entry
@@ -180,7 +184,8 @@ def _columns(task: Task, rows: Examples) -> str:
     names = ["text", "text_b"] if task.form == Form.PAIR else ["text"]
     lines = []
     for row in plain_rows(task, rows):
-        lines.append("\t".join(" ".join(str(value).split()) for value in [*(row[n] for n in names), row["label"]]))
+        label = "|".join(row["label"]) if task.objective == Objective.MULTILABEL else row["label"]
+        lines.append("\t".join(" ".join(str(value).split()) for value in [*(row[n] for n in names), label]))
     return "\n".join(lines) + "\n"
 
 
@@ -211,8 +216,11 @@ def _instruction(task: Task, row: dict[str, Any]) -> dict[str, str]:
     parts = [str(row[key]) for key in ("text", "text_b") if key in row]
     parts += ["\n".join(f"{i}: {choice}" for i, choice in enumerate(row["choices"]))] if "choices" in row else []
     parts += [" ".join(row["tokens"])] if "tokens" in row else []
-    answers = f" Answer with one of: {', '.join(task.labels)}." if task.labels else ""
-    output = " ".join(row["label"]) if isinstance(row["label"], list) else str(row["label"])
+    several = task.objective == Objective.MULTILABEL
+    which = "all that fit" if several else "one"
+    answers = f" Answer with {which} of: {', '.join(task.labels)}." if task.labels else ""
+    between = ", " if several else " "
+    output = between.join(row["label"]) if isinstance(row["label"], list) else str(row["label"])
     return {
         "instruction": f"Task {task.name} ({task.objective}).{answers}",
         "input": "\n\n".join(parts),

@@ -131,4 +131,6 @@ def _target(task: Task, rows: Examples, at: int) -> str:
         return " ".join(task.labels[tag] for tag in rows.target[at].as_py())
     if task.objective == Objective.CLASSIFICATION:
         return task.labels[int(rows.target[at])]
+    if task.objective == Objective.MULTILABEL:
+        return ", ".join(task.labels[label] for label in np.flatnonzero(rows.target[at])) or "no label"
     return f"{float(rows.target[at]):g}"

@@ -13,6 +13,7 @@ from sidequest.learning.meter import Meter
 from sidequest.recipe import Recipe
 from sidequest.runs.driver import TRAINED
 from sidequest.runs.setup import Setup
+from sidequest.tasks.majority import majority_score
 
 READING = "reading.json"  # beside an exported model: how the user's files are read, so that `predict` reads them alike
 
@@ -74,7 +75,7 @@ def train_recipe(
         tasks=tasks,
         history=history,
         meter=meter,
-        majority=majority_score(setup),
+        majority=majority_score(suite.tasks[primary]),
     )
     if directory is not None:
         setup.family.export(learner.model, suite.tasks[primary], directory / "model")
@@ -89,17 +90,3 @@ def own_weights(run: Path, recipe: Recipe, seed: int) -> Path | None:
     """The weights that a run's method trained itself, if it did and the seed is the run's."""
     saved = run / TRAINED
     return saved if saved.is_dir() and seed == recipe.provenance.get("seed") else None
-
-
-def majority_score(setup: Setup) -> float | None:
-    """The primary's metric on *report* when always answering the most frequent class: what a model must beat."""
-    import numpy as np
-
-    from sidequest.tasks.metrics import compute
-
-    task = setup.suite.tasks[setup.suite.primary]
-    if task.objective != "classification" or "report" not in task.splits:
-        return None
-    frequent = int(np.bincount(np.asarray(task.train.target)).argmax())
-    target = np.asarray(task.splits["report"].target)
-    return compute(task.metric, np.full(len(target), frequent), target, task.labels)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from sidequest.errors import SettingsError
 from sidequest.tasks.columns import WORD_COLUMNS, form_of, input_columns, relisted
 from sidequest.tasks.examples import Column, Examples
 from sidequest.tasks.metrics import check_metric, default_metrics
+from sidequest.tasks.multilabel import indicator_lists, label_lists, label_matrix, matrix_lists
 from sidequest.tasks.problems import Problems
 from sidequest.tasks.readers import Table
 from sidequest.tasks.spec import TaskSpec
@@ -74,38 +74,40 @@ def build_task(
         with problems.catch(name, split):
             shown[split] = input_columns(table, inputs)
     labels, targets, notes = _targets(name, spec, objective, tables, shown, columns, problems)
-    metrics: tuple[str, ...] = ()
+    if len(problems.errors) > before:
+        return None
+    metrics = spec.metric or default_metrics(objective, labels)
     with problems.catch(name):
-        metrics = spec.metric or default_metrics(objective, labels)
-        for metric in metrics if len(problems.errors) == before else ():
+        for metric in metrics:
             check_metric(metric, objective, labels)
     if len(problems.errors) > before:
         return None
     rows = {s: Examples(shown[s], targets[s], kept[s]) for s in SPLITS if s in tables}
     rows, more_notes = _split(name, rows, spec, objective, seed, primary)
-    empty = [split for split, part in rows.items() if not len(part)]
-    if empty:
-        with problems.catch(name, "train"):
-            message = f"{len(tables['train'])} rows are too few to carve {' and '.join(empty)}"
-            raise SettingsError(f"{tables['train'].source}: {message}; add rows, or name a file for each split")
+    if empty := [split for split, part in rows.items() if not len(part)]:
+        message = f"{len(tables['train'])} rows are too few to carve {' and '.join(empty)}"
+        more = "add rows, or name a file for each split"
+        problems.error(f"{tables['train'].source}: {message}; {more}", task=name, split="train")
         return None
-    sources = {s: tables[s if s in tables else "train"].source for s in rows}
-    notes += [f"{s}: {note}" for s, table in tables.items() for note in table.notes]
     left_out = {s: len(table) - len(kept[s]) for s, table in originals.items()}
-    notes += [f"{s}: {count} rows without a label left out" for s, count in left_out.items() if count]
+    reading_notes = [
+        *(f"{s}: {note}" for s, table in tables.items() for note in table.notes),
+        *(f"{s}: {count} rows without a label left out" for s, count in left_out.items() if count),
+    ]
+    origin = {s: originals[s if s in originals else "train"] for s in rows}
     task = Task(
-        name,
-        objective,
-        form_of(inputs),
-        rows,
-        labels,
-        metrics,
-        spec.kind,
-        tuple(notes + more_notes),
-        sources,
-        {"columns": inputs, "reading": dict(reading or {})},
+        name=name,
+        objective=objective,
+        form=form_of(inputs),
+        splits=rows,
+        labels=labels,
+        metrics=metrics,
+        kind=spec.kind,
+        notes=(*notes, *reading_notes, *more_notes),
+        sources={s: table.source for s, table in origin.items()},
+        inputs={"columns": inputs, "reading": dict(reading or {})},
     )
-    return LoadedTask(task, {s: originals[s if s in originals else "train"] for s in rows})
+    return LoadedTask(task, origin)
 
 
 def _column_names(spec: TaskSpec, train: Table) -> dict[str, Any]:
@@ -119,7 +121,8 @@ def _column_names(spec: TaskSpec, train: Table) -> dict[str, Any]:
             if mark in train.columns:
                 chosen = {"tokens": tokens, "tags": tags} | chosen
     elif "image" in train.columns and "text" not in chosen:
-        chosen = {"image": "image", "label": "label"} | chosen
+        target = {"label": "label"} if "label" in train.columns or spec.labels is None else {}
+        chosen = {"image": "image"} | target | chosen
     return chosen
 
 
@@ -133,54 +136,71 @@ def _targets(
     problems: Problems,
 ) -> tuple[tuple[str, ...], dict[str, Target], list[str]]:
     """Label names, the target of each split, and notes. A split with a fault is left out."""
-    texts: dict[str, pa.Array] = {}
-    targets: dict[str, Target] = {}
+    written: dict[str, Target] = {}
     notes: list[str] = []
     for split, table in tables.items():
         with problems.catch(name, split):
-            if objective is Objective.REGRESSION:
-                targets[split] = numbers(table, columns["label"])
-            elif objective is not Objective.TAGGING:
-                texts[split] = label_texts(table, columns["label"])
-            elif split in shown:
-                texts[split] = tag_texts(table, columns["tags"], shown[split]["tokens"])
-    if objective is Objective.REGRESSION or "train" not in texts:
-        return (), targets, notes
+            if objective is not Objective.TAGGING or split in shown:
+                written[split] = _written(spec, objective, table, shown.get(split, {}), columns)
+    if objective is Objective.REGRESSION or "train" not in written:
+        return (), written, notes
     if objective is Objective.TAGGING and (
-        spec.tag_scheme == "iob" or (spec.tag_scheme == "auto" and uses_iob(texts["train"]))
+        spec.tag_scheme == "iob" or (spec.tag_scheme == "auto" and uses_iob(written["train"]))
     ):
-        for split, tags in texts.items():
-            texts[split], changed = as_iob2(tags)
+        for split, tags in written.items():
+            written[split], changed = as_iob2(tags)
             if changed:
                 notes.append(f"{split}: {changed} tags turned from IOB1 into IOB2")
+    targets: dict[str, Target] = {}
     labels: Labels | None = None
     with problems.catch(name, "train"):
-        labels = _label_list(spec, objective, tables["train"], texts["train"], shown.get("train", {}), columns)
+        labels = _label_list(spec, objective, tables["train"], written["train"], shown.get("train", {}), columns)
     if labels is None:
         return (), targets, notes
-    encode = tag_indices if objective is Objective.TAGGING else class_indices
-    for split, values in texts.items():
+    for split, values in written.items():
         with problems.catch(name, split):
-            targets[split] = encode(values, labels, tables[split])
+            targets[split] = ENCODERS[objective](values, labels, tables[split])
             if objective is Objective.CHOICE and split in shown:
                 _check_choices(targets[split], shown[split]["choices"], tables[split])
-    if "train" in targets and objective is not Objective.CHOICE:
-        flat = targets["train"].flatten() if objective is Objective.TAGGING else targets["train"]
-        present = np.unique(np.asarray(flat))
-        if len(present) < 2:
-            with problems.catch(name, "train"):
-                only = labels.names[int(present[0])]
-                raise SettingsError(
-                    f"{tables['train'].source}: every row has the label {only!r}; there is nothing to learn"
-                )
+    if "train" in targets and (fault := _nothing_to_learn(objective, targets["train"], labels)):
+        problems.error(f"{tables['train'].source}: {fault}", task=name, split="train")
     return labels.names, targets, notes
+
+
+# How labels as written become a target: (labels as written, the label list, the table for messages) → target.
+ENCODERS: dict[Objective, Callable[[Target, Labels, Table], Target]] = {
+    Objective.CLASSIFICATION: class_indices,
+    Objective.CHOICE: class_indices,
+    Objective.MULTILABEL: label_matrix,
+    Objective.TAGGING: tag_indices,
+}
+
+
+def _written(
+    spec: TaskSpec, objective: Objective, table: Table, inputs: Mapping[str, Column], columns: Mapping[str, Any]
+) -> Target:
+    """The target of one split as its file has it: numbers, a label text per row, or lists of label texts."""
+    if objective is Objective.REGRESSION:
+        return numbers(table, columns["label"])
+    if objective is Objective.TAGGING:
+        return tag_texts(table, columns["tags"], inputs["tokens"])
+    if objective is not Objective.MULTILABEL:
+        return label_texts(table, columns["label"])
+    if "label" not in columns:
+        assert spec.labels is not None, "a spec without faults names a label column or 0/1 columns"
+        named = spec.labels if isinstance(spec.labels, Mapping) else {label: label for label in spec.labels}
+        return indicator_lists(table, named)
+    name = table.name_of(columns["label"])
+    if isinstance(table.columns[name], np.ndarray) and table.columns[name].ndim == 2:
+        return matrix_lists(table, name, tuple(spec.labels or ()))
+    return label_lists(table, name, spec.label_separator, spec.allow_empty)
 
 
 def _label_list(
     spec: TaskSpec,
     objective: Objective,
     train: Table,
-    texts: pa.Array,
+    written: pa.Array,
     shown: Mapping[str, Column],
     columns: Mapping[str, Any],
 ) -> Labels:
@@ -192,14 +212,31 @@ def _label_list(
     column = train.name_of(columns["tags" if objective is Objective.TAGGING else "label"])
     if column in train.label_names:
         return Labels.fixed(train.label_names[column])
-    flat = texts.flatten() if objective is Objective.TAGGING else texts
-    return Labels.found(flat.unique().to_pylist())
+    flat = written.flatten() if pa.types.is_list(written.type) else written
+    return Labels.occurring(flat.unique().to_pylist())
+
+
+def _nothing_to_learn(objective: Objective, target: Target, labels: Labels) -> str:
+    """Why a train split teaches nothing, or an empty text."""
+    if objective is Objective.MULTILABEL:
+        if len(labels.names) < 2:
+            return f"the only label is {labels.names}; for a single label say `objective: classification`"
+        only = [labels.names[i] for i in np.flatnonzero(target[0])]
+        return f"every row has the labels {only}; there is nothing to learn" if (target == target[0]).all() else ""
+    if objective is Objective.CHOICE:
+        return ""
+    present = np.unique(np.asarray(target.flatten() if objective is Objective.TAGGING else target))
+    if len(present) > 1:
+        return ""
+    return f"every row has the label {labels.names[int(present[0])]!r}; there is nothing to learn"
 
 
 def _check_choices(target: Target, choices: Column, table: Table) -> None:
     widths = np.asarray(choices.value_lengths(), dtype=np.int64)
-    for row in np.flatnonzero(np.asarray(target) >= widths):
-        raise table.fault(int(row), f"the label names choice {target[row]} (counted from 0) of {widths[row]}")
+    wrong = np.asarray(target) >= widths
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise table.fault(row, f"the label names choice {target[row]} (counted from 0) of {widths[row]}")
 
 
 def _split(

@@ -21,7 +21,7 @@ from sidequest.tasks.overlap import content_codes, repeats
 from sidequest.tasks.problems import Problem, Problems
 from sidequest.tasks.readers import Table
 from sidequest.tasks.suite import Suite
-from sidequest.tasks.task import Form, Objective, Task
+from sidequest.tasks.task import LABELLED, Form, Objective, Task
 
 Codes = Mapping[tuple[str, str], np.ndarray]  # (task, split) → a code per row, equal for equal content
 LENGTH_QUANTILES = (0, 0.5, 0.95, 1)
@@ -29,7 +29,10 @@ LENGTH_QUANTILES = (0, 0.5, 0.95, 1)
 
 @dataclass(frozen=True)
 class CheckReport:
-    """Problems, and facts for display: for each task its objective, metric, notes and, per split, rows, labels and lengths."""
+    """Problems, and facts for display: for each task its objective, metric, notes and, per split, rows, labels and lengths.
+
+    Labels have their shares of the rows (tagging: of the words); those of a multi-label task need not add up to one.
+    """
 
     problems: tuple[Problem, ...]
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -134,7 +137,7 @@ class _Checker:
                     self._warn(_counted(len(empty), what), task, split, rows, empty)
 
     def _check_classes(self, task: Task, split: str, rows: Examples) -> None:
-        if task.objective not in (Objective.CLASSIFICATION, Objective.TAGGING):
+        if task.objective not in LABELLED:
             if task.objective is Objective.REGRESSION and rows.target is not None and np.ptp(rows.target) == 0:
                 self.problems.warn(f"every target is {rows.target[0]:g}", task=task.name, split=split, rows=len(rows))
             return
@@ -150,7 +153,8 @@ class _Checker:
             return
         message = _counted(len(repeated), "repetition") + " of an earlier row"
         if isinstance(rows.target, np.ndarray):
-            differing = int(np.sum(rows.target[repeated] != rows.target[first]))
+            other = rows.target[repeated] != rows.target[first]
+            differing = int(other.any(axis=1).sum() if other.ndim == 2 else other.sum())
             message += f", {differing} with another target" if differing else ""
         self._warn(message, task, split, rows, repeated)
 
@@ -183,6 +187,8 @@ def _counted(n: int, what: str) -> str:
 def _label_counts(task: Task, rows: Examples) -> np.ndarray:
     target = rows.target
     assert target is not None, "a split has targets"
+    if task.objective is Objective.MULTILABEL:
+        return np.asarray(target).sum(axis=0, dtype=np.int64)
     flat = target if isinstance(target, np.ndarray) else target.flatten()
     return np.bincount(np.asarray(flat, dtype=np.int64), minlength=len(task.labels))
 
@@ -206,7 +212,8 @@ def _split_facts(task: Task, rows: Examples, source: str) -> dict[str, Any]:
         facts["target"] = {"min": float(target.min()), "mean": float(target.mean()), "max": float(target.max())}
     else:
         counts = _label_counts(task, rows)
-        facts["labels"] = {label: float(count / counts.sum()) for label, count in zip(task.labels, counts, strict=True)}
+        total = len(rows) if task.objective is Objective.MULTILABEL else counts.sum()
+        facts["labels"] = {label: float(count / total) for label, count in zip(task.labels, counts, strict=True)}
     if task.form is not Form.IMAGE:
         low, median, high, top = (int(q) for q in np.quantile(rows.word_counts(), LENGTH_QUANTILES))
         facts["words"] = {"min": low, "median": median, "p95": high, "max": top}

@@ -130,8 +130,9 @@ def _list_of_strings(table: Table, name: str, values: Column, *, least: int, wha
     if isinstance(values, np.ndarray) or not pa.types.is_list(values.type):
         raise DataError(f"column {name!r} should hold lists of texts, found {_type_of(values)}", file=table.source)
     lengths = np.asarray(pc.fill_null(pc.list_value_length(values), 0), dtype=np.int64)
-    for row in np.flatnonzero(lengths < least):
-        raise table.fault(int(row), f"column {name!r}: {what}, found {lengths[row]}")
+    if (short := lengths < least).any():
+        row = int(np.argmax(short))
+        raise table.fault(row, f"column {name!r}: {what}, found {lengths[row]}")
     flat = values.flatten()
     if flat.null_count:
         raise DataError(f"column {name!r} has lists with missing values", file=table.source)

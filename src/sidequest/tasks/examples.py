@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,18 +27,18 @@ INPUT_COLUMNS = ("text", "text_b", "choices", "tokens", "image")
 Column = Any  # pa.Array for text, np.ndarray for images: Arrow has no type stubs to say so
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Examples:
     """Rows of a task: input columns, a target per row, and a stable id per row.
 
-    target: int64 [n] (class or choice index), float64 [n] (regression), Arrow list<int64> [n] (tag indices per token), or
-        None for rows to predict.
+    target: int64 [n] (class or choice index), uint8 [n, labels] (multi-label: 1 where a row has the label), float64 [n]
+        (regression), Arrow list<int64> [n] (tag indices per token), or None for rows to predict.
     ids: int64 [n], the row's number in its source (0-based); an id names the same row in every split and subset.
     """
 
     columns: Mapping[str, Column]
     target: np.ndarray | pa.Array | None
-    ids: np.ndarray = field(repr=False)
+    ids: np.ndarray
 
     def __post_init__(self) -> None:
         lengths = {name: len(column) for name, column in self.columns.items()} | {"ids": len(self.ids)}
@@ -49,6 +49,9 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"Examples: {len(self)} rows of {', '.join(self.columns)}" + (", no target" * (self.target is None))
 
     def take(self, positions: np.ndarray) -> Examples:
         """The rows at the given positions, in that order."""

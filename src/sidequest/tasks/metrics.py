@@ -1,7 +1,8 @@
 """Metrics: higher is better, always; a degenerate case gives 0, never NaN.
 
-Classification and choice: int arrays [n]. Regression: float arrays [n]. Tagging: an int array per sentence (a list of
-arrays, or an Arrow list<int64>). A predicted index of -1 means "no prediction" and counts as wrong (as `O` for spans).
+Classification and choice: int arrays [n]. Multi-label: 0/1 arrays [n, labels]. Regression: float arrays [n]. Tagging: an int
+array per sentence (a list of arrays, or an Arrow list<int64>). A predicted index of -1 means "no prediction" and counts as wrong
+(as `O` for spans).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Values: TypeAlias = "np.ndarray | pa.Array | Sequence[Any]"
 
 @dataclass(frozen=True)
 class _Pair:
-    """Predictions and targets as flat arrays; `first` marks the tokens that begin a sentence (tagging)."""
+    """Predictions and targets, [n] (tagging: of all words) or bool [n, labels]; `first` marks words that begin a sentence."""
 
     predicted: np.ndarray
     target: np.ndarray
@@ -36,8 +37,11 @@ def compute(metric: str, predictions: Values, targets: Values, labels: Sequence[
         raise unknown("metric", metric, METRICS)
     predicted, lengths = _flat(predictions)
     target, expected = _flat(targets)
-    if not np.array_equal(lengths, expected):
-        raise ValueError(f"{metric}: {len(predicted)} predictions for {len(target)} targets")
+    if predicted.shape != target.shape or not np.array_equal(lengths, expected):
+        raise ValueError(
+            f"{metric}: {len(lengths)} rows of predictions, shape {predicted.shape}, "
+            f"for {len(expected)} rows of targets, shape {target.shape}"
+        )
     if not len(target):
         return 0.0
     first = np.zeros(len(target), dtype=bool)
@@ -59,6 +63,8 @@ def default_metrics(objective: Objective, labels: Sequence[str]) -> tuple[str, .
         return ("pearson", "spearman", "r2")
     if objective is Objective.TAGGING:
         return ("span_f1", "token_accuracy") if labels and all(map(is_iob, labels)) else ("token_accuracy", "macro_f1")
+    if objective is Objective.MULTILABEL:
+        return ("micro_f1", "macro_f1", "subset_accuracy")
     return ("accuracy",)
 
 
@@ -88,9 +94,11 @@ def _flat(values: Values) -> tuple[np.ndarray, np.ndarray]:
         lengths = np.asarray(values.value_lengths(), dtype=np.int64)
         return np.asarray(values.flatten(), dtype=np.int64), lengths
     if isinstance(values, np.ndarray) and values.dtype != object:
-        if values.ndim != 1:
-            raise ValueError(f"metrics take one value per row, found the shape {values.shape}")
-        return values, np.ones(len(values), dtype=np.int64)
+        if values.ndim > 2:
+            raise ValueError(
+                f"metrics take one value, or one 0/1 per label, for each row; found the shape {values.shape}"
+            )
+        return values if values.ndim == 1 else values.astype(bool), np.ones(len(values), dtype=np.int64)
     if len(values) and np.ndim(values[0]) == 1:
         lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
         return np.concatenate([np.asarray(row) for row in values]), lengths
@@ -105,7 +113,10 @@ def _accuracy(pair: _Pair) -> float:
 
 
 def _class_counts(pair: _Pair) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Hits, predictions and targets per class."""
+    """Hits, predictions and targets per class or label."""
+    if pair.target.ndim == 2:
+        both = pair.predicted & pair.target
+        return both.sum(axis=0), pair.predicted.sum(axis=0), pair.target.sum(axis=0)
     classes = int(max(pair.target.max(), pair.predicted.max(), len(pair.labels) - 1)) + 1
     hits = np.bincount(pair.target[pair.predicted == pair.target], minlength=classes)
     predicted = np.bincount(pair.predicted[pair.predicted >= 0], minlength=classes)
@@ -126,14 +137,25 @@ def _f1(pair: _Pair) -> float:
 
 
 def _macro_f1(pair: _Pair) -> float:
-    """Mean over the classes that occur in targets or predictions."""
+    """Mean over the classes or labels that occur in targets or predictions."""
     scores, occurs, _ = _f1_per_class(pair)
-    return float(scores[occurs].mean())
+    return float(scores[occurs].mean()) if occurs.any() else 0.0
 
 
 def _weighted_f1(pair: _Pair) -> float:
     scores, _, actual = _f1_per_class(pair)
-    return float(scores @ actual / actual.sum())
+    return float(scores @ actual / max(actual.sum(), 1))
+
+
+def _micro_f1(pair: _Pair) -> float:
+    """F1 over all decisions of all labels together."""
+    hits, predicted, actual = _class_counts(pair)
+    return float(2 * hits.sum() / max(predicted.sum() + actual.sum(), 1))
+
+
+def _subset_accuracy(pair: _Pair) -> float:
+    """The share of rows whose labels are all right."""
+    return float((pair.predicted == pair.target).all(axis=1).mean())
 
 
 def _matthews(pair: _Pair) -> float:
@@ -211,6 +233,7 @@ def _r2(pair: _Pair) -> float:
 # ---- the list --------------------------------------------------------------------------------------------------------------
 
 _CLASSES = (Objective.CLASSIFICATION, Objective.CHOICE, Objective.TAGGING)
+_LABELS = (Objective.CLASSIFICATION, Objective.TAGGING, Objective.MULTILABEL)
 
 
 @dataclass(frozen=True)
@@ -222,8 +245,10 @@ class Metric:
 METRICS: dict[str, Metric] = {
     "accuracy": Metric(_accuracy, _CLASSES),
     "f1": Metric(_f1, (Objective.CLASSIFICATION,)),
-    "macro_f1": Metric(_macro_f1, (Objective.CLASSIFICATION, Objective.TAGGING)),
-    "weighted_f1": Metric(_weighted_f1, (Objective.CLASSIFICATION, Objective.TAGGING)),
+    "macro_f1": Metric(_macro_f1, _LABELS),
+    "weighted_f1": Metric(_weighted_f1, _LABELS),
+    "micro_f1": Metric(_micro_f1, (Objective.MULTILABEL,)),
+    "subset_accuracy": Metric(_subset_accuracy, (Objective.MULTILABEL,)),
     "matthews": Metric(_matthews, (Objective.CLASSIFICATION,)),
     "span_f1": Metric(_span_f1, (Objective.TAGGING,)),
     "token_accuracy": Metric(_accuracy, (Objective.TAGGING,)),

@@ -42,6 +42,9 @@ class Problems:
     def __init__(self) -> None:
         self.items: list[Problem] = []
 
+    def error(self, message: str, *, task: str = "", split: str = "") -> None:
+        self.items.append(Problem("error", message, task, split))
+
     def warn(self, message: str, *, task: str, split: str = "", rows: int = 0, at: DataError | None = None) -> None:
         file, line = (str(at.file), at.line) if at is not None else ("", None)
         self.items.append(Problem("warning", message, task, split, file, line, rows))

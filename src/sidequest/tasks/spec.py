@@ -38,7 +38,10 @@ class TaskSpec(ReadSettings):
     text, text_b: columns; a text with braces is a template: "{title}. {body}".
     choices: the columns of the alternatives, or one column of lists. tokens, tags: columns of lists, of texts with spaces,
         or (CoNLL, CoNLL-U) word columns.
-    labels: the labels in order, or a mapping from what the file says to what it means, in order.
+    labels: the labels in order, or a mapping from what the file says to what it means, in order. For a multi-label task without
+        `label`: the 0/1 columns, one per label, or a mapping from such columns to the labels' names.
+    label_separator: multi-label: what stands between the labels of a row where `label` is a column of texts.
+    allow_empty: multi-label: whether a row's list may be empty; it then has no label. Rows of zeros in 0/1 columns always may.
     tag_scheme: `iob` turns IOB1 into IOB2, `plain` leaves tags alone; `auto`: `iob` if all tags look like B-X, I-X or O.
     limit: at most so many labelled rows for train and a carved select together, a stratified sample; see `splits`.
     unlabelled: what to do with rows whose label is missing; no_label: texts that stand for a missing label, such as SNLI's `-`.
@@ -64,6 +67,8 @@ class TaskSpec(ReadSettings):
     tags: ColumnName | None = None
     label: ColumnName | None = None
     labels: tuple[str, ...] | dict[str, str] | None = None
+    label_separator: str | None = Field(default=None, min_length=1)
+    allow_empty: bool = False
     tag_scheme: Literal["auto", "iob", "plain"] = "auto"
     unlabelled: Literal["refuse", "drop"] = "refuse"
     no_label: tuple[str, ...] = ()
@@ -155,7 +160,10 @@ class TaskSpec(ReadSettings):
         elif self.objective is Objective.CHOICE:
             wanted = {"text": True, "choices": True, "label": True}
         elif not images:
-            wanted = {"text": True, "text_b": False, "label": True}
+            columns = (
+                self.objective is Objective.MULTILABEL and self.labels is not None
+            )  # `labels` may name 0/1 columns
+            wanted = {"text": True, "text_b": False, "label": not columns}
         faults = [
             f"`{name}:` is missing; it names the column that a {self.objective} task needs"
             for name, needed in wanted.items()
@@ -167,6 +175,19 @@ class TaskSpec(ReadSettings):
                 faults.append(f"`{name}:` means nothing for {what}")
         if self.objective is Objective.REGRESSION and self.labels is not None:
             faults.append("`labels:` means nothing for a regression task: its target is a number")
+        return [*faults, *self._multilabel_faults()]
+
+    def _multilabel_faults(self) -> list[str]:
+        given = [name for name in ("label_separator", "allow_empty") if name in self.model_fields_set]
+        if self.objective is not Objective.MULTILABEL:
+            return [
+                f"`{name}:` means nothing for a {self.objective} task; it is for multi-label ones" for name in given
+            ]
+        faults = []
+        if self.label is None and self.labels is not None:
+            faults += [f"`{name}:` means nothing for 0/1 columns, which `labels:` names" for name in given]
+        if self.labels is not None and len(self.labels) < 2:
+            faults.append("`labels:` needs at least two labels; for a single one say `objective: classification`")
         return faults
 
 
@@ -238,10 +259,7 @@ def parse_suite(
             if isinstance(values, Mapping):
                 tasks[str(name)] = parse_task(str(name), values, where)
     if suite is not None and suite.primary not in suite.tasks:
-        with problems.catch():
-            raise SettingsError(
-                f"{where}: primary: no task is called {suite.primary!r}; tasks are {', '.join(suite.tasks)}"
-            )
+        problems.error(f"{where}: primary: no task is called {suite.primary!r}; tasks are {', '.join(suite.tasks)}")
     return suite, tasks
 
 

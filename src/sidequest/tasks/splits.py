@@ -34,9 +34,15 @@ def report_rows(n: int) -> int:
 
 
 def strata(examples: Examples, objective: Objective) -> np.ndarray:
-    """int64 [n]: the group of each row. Classes; tenths of a regression target; one group for tags and choices."""
+    """int64 [n]: the group of each row. Classes; of several labels the rarest, so that rare labels are shared out first (rows
+    without a label are a group); tenths of a regression target; one group for tags and choices."""
     if objective is Objective.CLASSIFICATION:
         return np.asarray(examples.target, dtype=np.int64)
+    if objective is Objective.MULTILABEL:
+        labels = np.asarray(examples.target, dtype=bool)
+        from_rare_to_frequent = np.argsort(labels.sum(axis=0), kind="stable")
+        rarest = from_rare_to_frequent[labels[:, from_rare_to_frequent].argmax(axis=1)]
+        return np.where(labels.any(axis=1), rarest, labels.shape[1])
     if objective is Objective.REGRESSION:
         target = np.asarray(examples.target, dtype=np.float64)
         edges = np.unique(np.quantile(target, np.linspace(0, 1, QUANTILES + 1)[1:-1]))

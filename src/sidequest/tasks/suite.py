@@ -13,7 +13,7 @@ from sidequest.tasks.task import Task
 Goal = Literal["primary", "average"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Suite:
     """Tasks read from disk or built in Python; the primary comes first, candidates follow in name order.
 
@@ -48,6 +48,10 @@ class Suite:
                 raise SettingsError(f"suite {name!r}: two tasks are called {task.name!r}; names must differ")
             tasks[task.name] = task
         return cls(name, tasks, primary.name, goal, seed, defaults, path)
+
+    def __repr__(self) -> str:
+        others = len(self.candidates)
+        return f"Suite {self.name!r}: {self.primary} + {others} candidate{'s' * (others != 1)}"
 
     @property
     def candidates(self) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ class Labels:
         return cls(names, index, "in `labels:`")
 
     @classmethod
-    def found(cls, values: Iterable[str]) -> Labels:
+    def occurring(cls, values: Iterable[str]) -> Labels:
         """All that occur in train: numbers in their order, otherwise alphabetically."""
         names = tuple(sorted(values, key=_number_or_text))
         return cls(names, {name: i for i, name in enumerate(names)}, "in the train split")
@@ -52,7 +52,7 @@ def label_texts(table: Table, column: ColumnName) -> pa.StringArray:
     array = pa.array(values) if isinstance(values, np.ndarray) and values.ndim == 1 else values
     if isinstance(array, np.ndarray) or pa.types.is_nested(array.type):
         raise DataError(f"column {name!r} should hold one label per row", file=table.source)
-    texts = as_strings(table, name, _whole_numbers(array))
+    texts = as_strings(table, name, whole_numbers(array))
     missing = np.asarray(pc.fill_null(pc.equal(texts, ""), True), dtype=bool)
     if missing.any():
         message = (
@@ -64,14 +64,18 @@ def label_texts(table: Table, column: ColumnName) -> pa.StringArray:
 
 def class_indices(texts: pa.StringArray, labels: Labels, table: Table) -> np.ndarray:
     """int64 [n]; a label that is not in the list is refused with its line."""
+    distinct, codes, index_of = class_codes(texts, labels)
+    if (index_of < 0).any():
+        raise unknown_labels(table, distinct, index_of, codes, labels)
+    return index_of[codes] if len(distinct) else codes
+
+
+def class_codes(texts: pa.StringArray, labels: Labels) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """The distinct texts, which of them each text is (int64 [n]), and the label that each distinct one is (-1: none)."""
     coded = texts.dictionary_encode()
     distinct: list[str] = coded.dictionary.to_pylist()
-    codes = np.asarray(coded.indices, dtype=np.int64)
-    table_of = np.array([labels.index.get(text, -1) for text in distinct], dtype=np.int64)
-    target = table_of[codes] if len(distinct) else codes
-    if (target < 0).any():
-        raise _unknown_labels(table, distinct, table_of, codes, labels)
-    return target
+    index_of = np.array([labels.index.get(text, -1) for text in distinct], dtype=np.int64)
+    return distinct, np.asarray(coded.indices, dtype=np.int64), index_of
 
 
 def numbers(table: Table, column: ColumnName) -> np.ndarray:
@@ -87,22 +91,25 @@ def numbers(table: Table, column: ColumnName) -> np.ndarray:
         target = np.asarray(pc.fill_null(array.cast(pa.float64()), np.nan), dtype=np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         target = np.array([_float_or_nan(value) for value in array.to_pylist()])
-    wrong = np.flatnonzero(~np.isfinite(target))
-    if len(wrong):
-        found = array[int(wrong[0])].as_py()
-        message = f"column {name!r} must be a finite number, found {found!r} ({len(wrong)} such rows)"
-        if found is None or not str(found).strip():
+    wrong = ~np.isfinite(target)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        value = array[row].as_py()
+        message = f"column {name!r} must be a finite number, found {value!r} ({int(wrong.sum())} such rows)"
+        if value is None or not str(value).strip():
             message += ". `unlabelled: drop` leaves rows without one out"
-        raise table.fault(int(wrong[0]), message)
+        raise table.fault(row, message)
     return target
 
 
 def tag_texts(table: Table, column: ColumnName, tokens: pa.ListArray) -> pa.ListArray:
     """list<string> [n]: a tag for every word."""
     tags = tokens_column(table, column)
-    words, found = (np.asarray(pc.list_value_length(part), dtype=np.int64) for part in (tokens, tags))
-    for row in np.flatnonzero(words != found):
-        raise table.fault(int(row), f"{found[row]} tags for {words[row]} words")
+    words, given = (np.asarray(pc.list_value_length(part), dtype=np.int64) for part in (tokens, tags))
+    wrong = words != given
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise table.fault(row, f"{given[row]} tags for {words[row]} words")
     return tags
 
 
@@ -125,34 +132,32 @@ def uses_iob(tags: pa.ListArray) -> bool:
 def tag_indices(tags: pa.ListArray, labels: Labels, table: Table) -> pa.ListArray:
     """list<int64> [n]; an unknown tag is refused with the line of its sentence."""
     lengths = np.asarray(pc.list_value_length(tags), dtype=np.int64)
-    coded = tags.flatten().dictionary_encode()
-    distinct: list[str] = coded.dictionary.to_pylist()
-    codes = np.asarray(coded.indices, dtype=np.int64)
-    table_of = np.array([labels.index.get(text, -1) for text in distinct], dtype=np.int64)
-    if (table_of < 0).any():
+    distinct, codes, index_of = class_codes(tags.flatten(), labels)
+    if (index_of < 0).any():
         sentence = np.repeat(np.arange(len(lengths)), lengths)
-        raise _unknown_labels(table, distinct, table_of, codes, labels, rows=sentence)
-    return relisted(lengths, pa.array(table_of[codes]))
+        raise unknown_labels(table, distinct, index_of, codes, labels, rows=sentence)
+    return relisted(lengths, pa.array(index_of[codes]))
 
 
-def _unknown_labels(
+def unknown_labels(
     table: Table,
     distinct: list[str],
-    table_of: np.ndarray,
+    index_of: np.ndarray,
     codes: np.ndarray,
     labels: Labels,
     rows: np.ndarray | None = None,
 ) -> DataError:
-    wrong = np.flatnonzero(table_of[codes] < 0)
-    strangers = [distinct[i] for i in np.flatnonzero(table_of < 0)]
-    shown = ", ".join(map(repr, strangers[:5])) + (", …" if len(strangers) > 5 else "")
+    """The error for labels outside the list. rows: where a row has several labels, the row of each code."""
+    wrong = np.flatnonzero(index_of[codes] < 0)
+    unlisted = [distinct[i] for i in np.flatnonzero(index_of < 0)]
+    shown = ", ".join(map(repr, unlisted[:5])) + (", …" if len(unlisted) > 5 else "")
     row = int(wrong[0] if rows is None else rows[wrong[0]])
-    what = f"the label {shown} is" if len(strangers) == 1 else f"the labels {shown} are"
-    message = f"{what} not {labels.origin} ({len(wrong)} times). {nearest(strangers[0], labels.index)}"
+    what = f"the label {shown} is" if len(unlisted) == 1 else f"the labels {shown} are"
+    message = f"{what} not {labels.origin} ({len(wrong)} times). {nearest(unlisted[0], labels.index)}"
     return table.fault(row, message)
 
 
-def _whole_numbers(array: pa.Array) -> pa.Array:
+def whole_numbers(array: pa.Array) -> pa.Array:
     """Floating-point labels as integers if they all are; NaN as null."""
     if not pa.types.is_floating(array.type):
         return array

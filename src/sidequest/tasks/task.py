@@ -19,6 +19,7 @@ class Objective(StrEnum):
     """What the model is asked for."""
 
     CLASSIFICATION = "classification"
+    MULTILABEL = "multi-label"
     REGRESSION = "regression"
     TAGGING = "tagging"
     CHOICE = "multiple-choice"
@@ -35,6 +36,7 @@ class Form(StrEnum):
 
 
 SPLITS = ("train", "select", "report")
+LABELLED = (Objective.CLASSIFICATION, Objective.MULTILABEL, Objective.TAGGING)  # one output per name in `labels`
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class TaskCard:
     select_rows: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Task:
     """One dataset, read and split.
 
@@ -73,6 +75,10 @@ class Task:
     sources: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{len(rows)} {split}" for split, rows in self.splits.items())
+        return f"Task {self.name!r}: {self.objective} of {self.form}, rows: {rows}"
+
     @property
     def metric(self) -> str:
         return self.metrics[0]
@@ -84,7 +90,7 @@ class Task:
     @property
     def outputs(self) -> int:
         """How many numbers the head gives: per row, per token, or per choice."""
-        return max(1, len(self.labels)) if self.objective in (Objective.CLASSIFICATION, Objective.TAGGING) else 1
+        return max(1, len(self.labels)) if self.objective in LABELLED else 1
 
     @functools.cached_property
     def fingerprints(self) -> dict[str, str]:

@@ -28,7 +28,7 @@ def collect(rows):
     return ids[order], values[order]
 
 
-@pytest.mark.parametrize("name", ["primary", "pairs", "value", "tags", "choice"])
+@pytest.mark.parametrize("name", ["primary", "pairs", "value", "several", "tags", "choice"])
 def test_every_row_once_and_equal_to_a_batch_of_its_own(setup, name):
     learner = setup.learner(0)
     ids, values = collect(score_rows(learner, name))

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Warmup
 from sidequest.learning.torch.batching import evaluation_batches
-from sidequest.models.base import IGNORE, Batch, MultiTaskModel
+from sidequest.learning.torch.losses import row_losses
+from sidequest.models.base import Batch, MultiTaskModel
 from sidequest.models.head_gates import find_heads, open_gates
 from sidequest.settings import TrainSettings
-from sidequest.tasks.task import Objective, Task
+from sidequest.tasks.task import Task
 
 if TYPE_CHECKING:
     from sidequest.learning.torch.learner import EncodedTasks, TorchLearner
@@ -117,19 +117,6 @@ def score_rows(learner: Host, task: str) -> RowImportances:
                 losses = row_losses(spec, learner.model(task, batch), batch["labels"])
                 values = gates.gradients(losses.sum()).abs().float().cpu().numpy()
             yield ids[positions], values
-
-
-def row_losses(task: Task, logits: Tensor, labels: Tensor) -> Tensor:
-    """The loss of each row, [n]: the same loss as in training. A row to tag sums over its labelled words, so that a long
-    sentence counts for as much as its words do."""
-    if logits.dtype.itemsize < 4:
-        logits = logits.float()
-    if task.objective == Objective.REGRESSION:
-        return 0.5 * functional.mse_loss(logits, labels, reduction="none")
-    if task.objective == Objective.TAGGING:
-        losses = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE, reduction="none")
-        return losses.view(labels.shape).sum(1)
-    return functional.cross_entropy(logits, labels, reduction="none")
 
 
 def _owners(batch: Batch) -> Tensor | None:
