@@ -132,7 +132,10 @@ def test_rows_without_a_label_are_refused_unless_allowed(write: Write, tmp_path:
             {"topics": ["art", "sprot"]},
             r"line 61: the label 'sprot' is not in `labels:` \(1 times\). Did you mean 'sport'\?",
         ),
-        ({"topics": None}, r"line 61: column 'topics' has no labels here \(1 such rows\)"),
+        (
+            {"topics": None},
+            r"line 61: column 'topics' has no labels here; `unlabelled: drop` leaves such rows out \(1 such rows\)",
+        ),
         ({"topics": ["art", None]}, r"line 61: column 'topics' has a list with a missing label"),
         ({"topics": "art"}, r"column 'topics' holds texts, for example .* `label_separator:`"),
     ],

@@ -25,7 +25,7 @@ def label_lists(table: Table, column: ColumnName, separator: str | None, allow_e
     if isinstance(values, np.ndarray) or not (pa.types.is_list(values.type) or pa.types.is_string(values.type)):
         kind = f"an array of shape {values.shape}" if isinstance(values, np.ndarray) else f"the type {values.type}"
         raise DataError(f"column {name!r} should hold lists of labels, found {kind}", file=table.source)
-    _refuse(table, name, np.asarray(pc.is_null(values)), "has no labels here")
+    _refuse(table, name, np.asarray(pc.is_null(values)), "has no labels here; `unlabelled: drop` leaves such rows out")
     if pa.types.is_string(values.type):
         values = _split_texts(table, name, values, separator)
     elif separator is not None:
