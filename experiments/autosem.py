@@ -24,14 +24,16 @@ import pyarrow.compute as pc
 from experiments import Options
 from experiments.data import data_directory
 from sidequest.files import write_json
+from sidequest.formatting import between, signed
 from sidequest.methods.base import Plan
 from sidequest.numerics.mixture_search import RandomSearch
 from sidequest.numerics.mixtures import MixtureSpace
 from sidequest.recipe import Recipe
+from sidequest.records.comparisons import Comparison, Outcome
 from sidequest.report import autosem as figures
 from sidequest.report.style import save
 from sidequest.report.tables import markdown_table
-from sidequest.runs.comparing import Comparison, Outcome, compare
+from sidequest.runs.comparing import compare
 from sidequest.runs.selecting import local_trials
 from sidequest.runs.setup import Setup
 from sidequest.settings import ModelSettings, TrainSettings
@@ -199,7 +201,7 @@ def random_search(setup: Setup, recipe: Recipe) -> list[float]:
 
 
 def _show_progress(done: int, total: int, outcome: Outcome) -> None:
-    cost, chosen = outcome.selection_x + outcome.training_x, ", ".join(outcome.auxiliaries) or "none"
+    cost, chosen = outcome.x, ", ".join(outcome.auxiliaries) or "none"
     print(
         f"{done}/{total} {outcome.method} seed {outcome.seed}: report {outcome.score:.4f}, {cost:.1f}x, "
         f"{outcome.seconds:.0f} s, with {chosen}",
@@ -213,13 +215,16 @@ def show(part: Part, setup: Setup, comparison: Comparison, recipes: Mapping[str,
     rows = []
     for row in comparison.rows:
         selects = [100 * each.select[metric] for each in comparison.outcomes if each.method == row.method]
-        against = f"{100 * row.difference:+.1f} [{100 * row.difference_low:+.1f}, {100 * row.difference_high:+.1f}]"
+        first = row.to_baseline
+        against = (
+            "" if first is None else f"{signed(100 * first.mean, 1)} {between(100 * first.low, 100 * first.high, 1)}"
+        )
         rows.append(
             [
                 ROWS[row.method],
                 _mean_and_deviation(selects),
                 _mean_and_deviation([100 * score for score in row.scores]),
-                "" if row.verdict == "baseline" else against,
+                against,
                 row.verdict,
                 f"{row.x:.1f}",
                 f"{row.seconds:.0f}",

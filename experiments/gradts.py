@@ -23,12 +23,15 @@ from experiments.data import data_directory
 from experiments.gradts_suites import GRADTS, Part, Plan, full_plan, load_tasks, setup_of, small_plan
 from sidequest.files import read_json, write_json
 from sidequest.recipe import Recipe
+from sidequest.records.comparisons import Comparison, Outcome
+from sidequest.records.runs import SelectionRecord
 from sidequest.report import gradts as figures
 from sidequest.report.style import save
 from sidequest.report.tables import markdown_table
-from sidequest.runs.comparing import Comparison, Job, Outcome, run_job, summarise
+from sidequest.runs.cells import Job, run_job
 from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.setup import Setup
+from sidequest.runs.summarising import summarise
 from sidequest.search.executors import run_jobs
 from sidequest.tasks.task import Task
 
@@ -84,9 +87,7 @@ def _run(setup: Setup, jobs: list[Job], options: Options) -> list[Measured]:
         outcome = measured.outcome
         chosen = ", ".join(outcome.auxiliaries) or "none"
         place = f"{setup.suite.name} {setup.suite.primary} {outcome.method} seed {outcome.seed}"
-        print(
-            f"{place}: {outcome.score:.3f}, {outcome.selection_x + outcome.training_x:.1f}x, with {chosen}", flush=True
-        )
+        print(f"{place}: {outcome.score:.3f}, {outcome.x:.1f}x, with {chosen}", flush=True)
         found[index] = measured
     return [measured for measured in found if measured is not None]
 
@@ -97,13 +98,13 @@ def measured_job(setup: Setup, job: Job) -> Measured:
     with PeakMemory() as memory:
         outcome = run_job(setup, job)
     if not path.exists():
-        selection, scores = read_json(job.directory / "selection.json"), read_json(job.directory / "scores.json")
-        meters = [selection["meter"], scores["meter"]]
-        seconds = sum(count["seconds"] for meter in meters for count in meter["tasks"].values())
+        selection = SelectionRecord.read(job.directory)
+        chosen = sum(task.seconds for task in selection.meter.tasks.values())
+        seconds = chosen + outcome.training.seconds
         reuse = {
-            **selection.get("heads", {}),
-            "trials": meters[0]["trials"],
-            "trials_reused": meters[0]["trials_reused"],
+            **selection.heads,
+            "trials": selection.meter.trials,
+            "trials_reused": selection.meter.trials_reused,
         }
         write_json(path, {"minutes": seconds / 60, "peak": memory.peak, "reuse": reuse})
     return Measured(outcome, **read_json(path))
@@ -181,8 +182,8 @@ def cost_table(part: Part, found: Mapping[str, list[Measured]]) -> str:
         rows.append(
             [
                 method,
-                f"{mean(method, lambda m: m.outcome.selection_x):.1f}",
-                f"{mean(method, lambda m: m.outcome.training_x):.1f}",
+                f"{mean(method, lambda m: m.outcome.selection.x):.1f}",
+                f"{mean(method, lambda m: m.outcome.training.x):.1f}",
                 f"{mean(method, lambda m: m.minutes) / minutes:.1f}",
                 f"{mean(method, lambda m: m.outcome.seconds / 60) / minutes:.1f}",
                 memory,

@@ -23,11 +23,12 @@ from sidequest.files import write_json
 from sidequest.learning.protocol import Discrimination
 from sidequest.numerics.statistics import paired_comparison
 from sidequest.recipe import Recipe
+from sidequest.records.comparisons import Outcome
 from sidequest.report import similarity as figures
 from sidequest.report.flat_map import flat_map
 from sidequest.report.style import save
 from sidequest.report.tables import markdown_table
-from sidequest.runs.comparing import Job, Outcome, run_job
+from sidequest.runs.cells import Job, run_job
 from sidequest.runs.setup import Setup
 from sidequest.search.discriminator_places import DiscriminatorPlaces
 from sidequest.search.executors import run_jobs
@@ -54,7 +55,7 @@ def run_plan(plan: Plan, tasks: Mapping[str, Task], options: Options) -> dict[st
         print(curve_table(plan, outcomes))
         draw_primary(plan, primary, metric, scores[primary], options.out)
         results["primaries"][primary] = {
-            label: [{"score": e.score, "x": e.selection_x + e.training_x, "seconds": e.seconds} for e in found]
+            label: [{"score": e.score, "x": e.x, "seconds": e.seconds} for e in found]
             for label, found in outcomes.items()
         }
     results["claims"] = claims(plan, scores)
@@ -87,7 +88,7 @@ def run_primary(plan: Plan, tasks: Mapping[str, Task], primary: str, options: Op
         labels = [run.label for _ in range(plan.seeds) for run in mine]
         setup = setup_of(plan, tasks, primary, few)
         for index, outcome in run_jobs(run_job, setup, jobs, options.workers):
-            cost = outcome.selection_x + outcome.training_x
+            cost = outcome.x
             place = f"{primary} {labels[index]} seed {outcome.seed}"
             print(f"{place}: {100 * outcome.score:.1f}, {cost:.1f}x, {outcome.seconds:.0f} s", flush=True)
             found.setdefault(labels[index], []).append(outcome)
@@ -101,7 +102,7 @@ def curve_table(plan: Plan, outcomes: Mapping[str, Sequence[Outcome]]) -> str:
         if label not in outcomes:
             return ""
         values = [100 * each.score for each in outcomes[label]]
-        cost = np.mean([each.selection_x + each.training_x for each in outcomes[label]])
+        cost = np.mean([each.x for each in outcomes[label]])
         spread = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
         return f"{np.mean(values):.1f}{spread} ({cost:.1f}x)"
 
@@ -200,10 +201,7 @@ def times(plan: Plan, tasks: Mapping[str, Task], out: Path) -> list[dict[str, An
 
 
 def _stage2(directory: Path) -> float:
-    from sidequest.files import read_json
-
-    meter = read_json(directory / "scores.json")["meter"]
-    return float(sum(count["seconds"] for count in meter["tasks"].values()))
+    return Outcome.read(directory).training.seconds
 
 
 def time_table(rows: Sequence[Mapping[str, Any]]) -> str:

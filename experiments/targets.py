@@ -222,7 +222,7 @@ def claims_table(rows: Sequence[Mapping[str, Any]]) -> str:
             f"{100 * row['mean']:+.2f}",
             f"{100 * row['low']:+.2f} to {100 * row['high']:+.2f}",
             f"{row['adjusted_p']:.3f}",
-            "beyond noise" if row["verdict"] != "no clear difference" else "within noise",
+            "beyond noise" if row["verdict"] in ("helps", "hurts") else "within noise",
         ]
         for row in rows
     ]

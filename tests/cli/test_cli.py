@@ -146,7 +146,7 @@ def test_compare_on_digits_resumes_and_shares(run, tmp_path):
     assert "Verdict" in text
     first = json.loads((out / "comparison.json").read_text())
     assert {row["method"] for row in first["rows"]} == {"single", "all", "size", "random-subset", "heu-type"}
-    (out / "all" / "seed-1" / "scores.json").unlink()
+    (out / "all" / "seed-1" / "outcome.json").unlink()
     assert run(*command)[0] == 0
     second = json.loads((out / "comparison.json").read_text())
     assert [row["scores"] for row in first["rows"]] == [row["scores"] for row in second["rows"]]

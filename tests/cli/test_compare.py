@@ -11,6 +11,7 @@ from sidequest.recipe import Recipe
 from sidequest.runs.comparing import compare
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
+from sidequest.runs.training import train_recipe
 from sidequest.tasks.loading import load_suite
 
 
@@ -40,6 +41,15 @@ def test_a_random_subset_is_as_large_as_what_the_methods_chose(setup, tmp_path):
     assert len(table) == len(found.outcomes) == 10
     assert {entry["method"] for entry in table} == {row.method for row in found.rows}
     assert table[0]["score"] == found.outcomes[0].score
+
+
+def test_a_cell_can_be_trained_and_compared_again(setup, tmp_path):
+    first = compare(setup, {"heu-type": {}}, [0, 1], tmp_path / "c")
+    cell = tmp_path / "c" / "heu-type" / "seed-0"
+    train_recipe(setup, Recipe.read(cell / "recipe.json"), 0, directory=cell)
+    again = compare(setup, {"heu-type": {}}, [0, 1], tmp_path / "c")
+    assert [row.scores for row in again.rows] == [row.scores for row in first.rows]
+    assert {"scores.json", "outcome.json", "predictions.npz"} <= {path.name for path in cell.iterdir()}
 
 
 def test_a_budget_stops_a_selection(setup):

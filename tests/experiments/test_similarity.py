@@ -84,9 +84,9 @@ def test_every_table_and_figure_on_a_tiny_suite(word_bert, tmp_path, capsys):
     row = next(row for row in results["times"] if row["run"] == "bce-20")
     assert row["training"] > 0
     assert row["ranking"] > 0
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("scores.json")}
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("outcome.json")}
     experiment.run_plan(plan, tasks, Options(tmp_path))  # again: everything is found
-    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("scores.json")}
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("outcome.json")}
 
 
 def recipe(pool, taken):

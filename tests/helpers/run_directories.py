@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from sidequest.files import write_json
 from sidequest.learning.fit import single_run_work
 from sidequest.methods import get_method
 from sidequest.recipe import Cost, Phase, Recipe, Subset
+from sidequest.records.comparisons import Comparison, Difference, Outcome, Row
+from sidequest.records.runs import (
+    Evaluation,
+    RunRecord,
+    ScoresRecord,
+    SelectionRecord,
+    Spent,
+    TaskWork,
+    WorkRecord,
+)
 from sidequest.runs.driver import run_method
 from sidequest.runs.recording import record_run
 from sidequest.search.trials import LocalTrials
@@ -129,57 +139,77 @@ def make_recipe(method: str, evidence: dict[str, Any], seed: int = 0) -> Recipe:
 def make_run(directory: Path, method: str = "gradts-fg", evidence: dict[str, Any] | None = None) -> Path:
     """What `select` and `train` leave."""
     make_recipe(method, evidence if evidence is not None else evidences()[method]).write(directory / "recipe.json")
-    write_json(directory / "run.json", {"method": method, "suite_path": f"{HOSTILE}.yaml", "versions": {"numpy": "2"}})
-    meter = {"tasks": {TASKS[0]: {"batches": 4, "examples": 90, "tokens": 90, "seconds": 0.5}}, "trials": 0}
-    write_json(directory / "selection.json", {"meter": meter})
-    history = [{"phase": 0, "batches": 4, "score": 0.4}, {"phase": 0, "batches": 8, "score": 0.6}]
-    scores = {
-        "report": {"accuracy": 0.7},
-        "select": {"accuracy": 0.6},
-        "majority": 0.5,
-        "history": history,
-        "tasks": {},
-    }
-    write_json(directory / "scores.json", scores)
+    RunRecord(method=method, facts={}, identity="", suite_path=f"{HOSTILE}.yaml", versions={"numpy": "2"}).write(
+        directory
+    )
+    work = TaskWork(batches=4, examples=90, tokens=90, seconds=0.5)
+    SelectionRecord(meter=WorkRecord(tasks={TASKS[0]: work})).write(directory)
+    ScoresRecord(
+        report={"accuracy": 0.7},
+        select={"accuracy": 0.6},
+        history=history(),
+        training=Spent(x=1.0, batches=8, examples=180, seconds=1.0),
+        majority=0.5,
+    ).write(directory)
     record_run(directory, hostile_suite(), "select", f"sidequest select '{HOSTILE}.yaml' -m {method}")
     return directory
 
 
+def history() -> tuple[Evaluation, ...]:
+    return (Evaluation(phase=0, batches=4, score=0.4), Evaluation(phase=0, batches=8, score=0.6))
+
+
 def make_comparison(directory: Path, seeds: int = SEEDS) -> Path:
     """What `compare` leaves; the second method helps."""
-    found = {"single": {}, **evidences(), "autosem": autosem_evidence()}
-    rows = []
-    spread = 0.02 if seeds > 1 else float("inf")
-    for index, (method, evidence) in enumerate(found.items()):
-        for seed in range(seeds):
-            make_recipe(method, evidence, seed).write(directory / method / f"seed-{seed}" / "recipe.json")
+    by_method = {"single": {}, **evidences(), "autosem": autosem_evidence()}
+    rows, outcomes = [], []
+    spread = 0.02 if seeds > 1 else math.nan
+    for index, (method, evidence) in enumerate(by_method.items()):
         mean = 0.6 + 0.1 * (method == "heu-size") - 0.01 * index
-        rows.append(
-            {
-                "method": method,
-                "scores": [mean] * seeds,
-                "mean": mean,
-                "low": mean - spread,
-                "high": mean + spread,
-                "difference": mean - 0.6,
-                "difference_low": mean - 0.6 - spread,
-                "difference_high": mean - 0.6 + spread,
-                "verdict": "baseline" if method == "single" else "helps" if method == "heu-size" else "hurts",
-                "x": 1.0 + 7 * index,
-                "seconds": 1.5,
-                "chosen": {TASKS[1]: 1.0 if index else 0.0, TASKS[2]: 0.5},
-            }
+        for seed in range(seeds):
+            place = directory / method / f"seed-{seed}"
+            make_recipe(method, evidence, seed).write(place / "recipe.json")
+            outcome = Outcome(
+                method=method,
+                seed=seed,
+                score=mean,
+                report={"accuracy": mean},
+                select={"accuracy": mean},
+                tasks={},
+                auxiliaries=[],
+                history=history(),
+                directory=f"{method}/seed-{seed}",
+            )
+            outcome.write(place)
+            outcomes.append(outcome)
+        verdict = "baseline" if method == "single" else "helps" if method == "heu-size" else "hurts"
+        difference = Difference(
+            to="single", mean=mean - 0.6, low=mean - 0.6 - spread, high=mean - 0.6 + spread, p_value=0.01, n=seeds
         )
-    comparison = {
-        "suite": HOSTILE,
-        "primary": TASKS[0],
-        "metric": "accuracy",
-        "seeds": list(range(seeds)),
-        "majority": 0.5,
-        "verdict": f"auxiliary tasks help: heu-size with {HOSTILE}",
-        "rows": rows,
-        "outcomes": [],
-    }
-    write_json(directory / "comparison.json", comparison)
+        rows.append(
+            Row(
+                method=method,
+                role="baseline" if method == "single" else "method",
+                seeds=list(range(seeds)),
+                scores=[mean] * seeds,
+                mean=mean,
+                low=mean - spread,
+                high=mean + spread,
+                against=() if method == "single" else (difference,),
+                verdict=verdict if seeds > 2 or method == "single" else "no verdict",
+                x=1.0 + 7 * index,
+                seconds=1.5,
+                chosen={TASKS[1]: 1.0 if index else 0.0, TASKS[2]: 0.5},
+            )
+        )
+    Comparison(
+        suite=HOSTILE,
+        primary=TASKS[0],
+        metric="accuracy",
+        seeds=list(range(seeds)),
+        majority=0.5,
+        rows=tuple(rows),
+        outcomes=tuple(outcomes),
+    ).write(directory)
     record_run(directory, hostile_suite(), "compare", f"sidequest compare '{HOSTILE}.yaml' -m heu-size")
     return directory

@@ -5,7 +5,7 @@ import pytest
 
 from sidequest.methods.baselines import Single
 from sidequest.models import load
-from sidequest.runs.comparing import Job, run_job
+from sidequest.runs.cells import Job, run_job
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
 from sidequest.runs.training import own_weights, train_recipe
@@ -48,6 +48,6 @@ def test_compare_scores_the_methods_own_model(tmp_path, setup):
     learner = setup.learner(1)
     learner.load(tmp_path / "alphavil" / "trained")
     assert outcome.score == learner.evaluate("top-left", "report")
-    assert outcome.training_x == 0
-    assert outcome.selection_x > 1
+    assert outcome.training.x == 0
+    assert outcome.selection.x > 1
     assert not Single.trains_model

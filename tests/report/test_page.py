@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from sidequest.errors import SettingsError
-from sidequest.files import write_json
+from sidequest.records.comparisons import Comparison, PrimariesTable, TableCell, TableRow
 from sidequest.report.evidence import evidence_figures
 from sidequest.report.page import read_page, render, write_page
 from tests.helpers.run_directories import ENDING, HOSTILE, TASKS, evidences, make_comparison, make_recipe, make_run
@@ -56,8 +56,8 @@ def test_the_order_is_verdict_comparison_cost_evidence_examples_recipe_data_prov
         "provenance",
     ]
     assert "heu-size reaches 0.690 accuracy" in found.text
-    assert "between +0.070 and +0.110" in found.text
-    assert "Worse than the primary alone: exp3s" in found.text
+    assert "lies in [+0.070, +0.110]" in found.text
+    assert "Worse than single: exp3s" in found.text
     assert f"sidequest compare '{HOSTILE}.yaml' -m heu-size" in found.text
 
 
@@ -151,14 +151,18 @@ def test_evidence_of_an_unknown_shape_gives_no_page_without_a_verdict(tmp_path):
 
 
 def test_tables_are_csv_with_the_numbers_in_full(comparison):
-    rows = {row["method"]: row for row in json.loads((comparison / "comparison.json").read_text())["rows"]}
+    rows = {row.method: row for row in Comparison.read(comparison).rows}
     with (comparison / "tables" / "comparison.csv").open(newline="") as file:
         found = list(csv.DictReader(file))
     assert {row["method"] for row in found} == set(rows)
     for row in found:
-        for key in ("mean", "low", "high", "difference", "difference_low", "difference_high", "x"):
-            assert float(row[key]) == rows[row["method"]][key]
-    assert [float(row["mean"]) for row in found] == sorted((row["mean"] for row in rows.values()), reverse=True)
+        for key in ("mean", "low", "high", "x"):
+            assert float(row[key]) == getattr(rows[row["method"]], key)
+        if (first := rows[row["method"]].to_baseline) is not None:
+            assert float(row["difference"]) == first.mean
+            assert float(row["difference_low"]) == first.low
+            assert float(row["difference_high"]) == first.high
+    assert [float(row["mean"]) for row in found] == sorted((row.mean for row in rows.values()), reverse=True)
     names = {path.stem for path in (comparison / "tables").iterdir()}
     assert names == set(read_page(comparison).tables)
 
@@ -194,18 +198,17 @@ def test_what_is_no_run_directory_is_refused(tmp_path):
 
 def test_several_primaries_have_a_page_that_links_to_theirs(tmp_path):
     names = ["rte", HOSTILE]
-    cell = {"mean": 0.6, "half_interval": 0.01, "difference": 0.1, "verdict": "helps", "x": 2.0}
-    methods = {
-        "single": {name: cell | {"difference": 0.0, "verdict": "baseline"} for name in names},
-        "heu-size": {
-            "rte": cell,
-            HOSTILE: cell | {"difference": -0.2, "verdict": "hurts", "half_interval": float("inf")},
+    cell = TableCell(mean=0.6, half_interval=0.01, difference=0.1, verdict="helps", x=2.0)
+    alone = cell.model_copy(update={"difference": 0.0, "verdict": "baseline"})
+    worse = cell.model_copy(update={"difference": -0.2, "verdict": "hurts", "half_interval": float("nan")})
+    PrimariesTable(
+        metrics=dict.fromkeys(names, "accuracy"),
+        verdicts=dict.fromkeys(names, "so so"),
+        methods={
+            "single": TableRow(cells=dict.fromkeys(names, alone), average=0.6),
+            "heu-size": TableRow(cells={"rte": cell, HOSTILE: worse}, average=0.6),
         },
-    }
-    for row in methods.values():
-        row["average"] = {"mean": 0.6}
-    table = {"metrics": dict.fromkeys(names, "accuracy"), "verdicts": dict.fromkeys(names, "so so"), "methods": methods}
-    write_json(tmp_path / "table.json", table)
+    ).write(tmp_path)
     (tmp_path / "rte").mkdir()
     (tmp_path / "rte" / "report.html").write_text("")
     write_page(tmp_path)

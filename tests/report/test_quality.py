@@ -1,10 +1,12 @@
 """Regret against cost, over truth tables."""
 
+from sidequest.records.standings import Standing
 from sidequest.report.quality import label_sides, regret_against_cost
 
 
-def row(method: str, truth: str, x: float, relative: float) -> dict[str, object]:
-    return {"method": method, "truth": truth, "x": x, "relative": relative}
+def row(method: str, truth: str, x: float, relative: float) -> Standing:
+    unknown = dict.fromkeys(("regret", "low", "high", "rank"), float("nan"))
+    return Standing(method=method, truth=truth, x=x, relative=relative, subsets=4, seeds=1, **unknown)
 
 
 def test_a_method_is_at_its_mean_and_says_where_it_was_not_judged():

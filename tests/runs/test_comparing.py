@@ -3,16 +3,28 @@
 import numpy as np
 import pytest
 
+from sidequest.records.comparisons import Outcome
+from sidequest.records.runs import Spent
 from sidequest.report.comparison import scores_with_intervals
-from sidequest.runs.comparing import Outcome, summarise
 from sidequest.runs.setup import Setup
+from sidequest.runs.summarising import summarise
 from sidequest.settings import ModelSettings, TrainSettings
 from tests.helpers.tiny import tiny_suite
 
 
 def outcomes(scores: dict[str, np.ndarray]) -> list[Outcome]:
     return [
-        Outcome(method, seed, float(score), {}, {}, {}, ["helper"] if method != "single" else [], 1.0, 2.0, 3.0)
+        Outcome(
+            method=method,
+            seed=seed,
+            score=float(score),
+            report={},
+            select={},
+            tasks={},
+            auxiliaries=["helper"] if method != "single" else [],
+            selection=Spent(x=1.0),
+            training=Spent(x=2.0),
+        )
         for method, found in scores.items()
         for seed, score in enumerate(found)
     ]
@@ -29,7 +41,7 @@ def test_a_clear_gain_helps_and_identical_scores_do_not():
     found = summary({"single": base, "better": base + 0.05 + 0.001 * np.arange(5), "same": base, "worse": base - 0.1})
     verdicts = {row.method: row.verdict for row in found.rows}
     assert verdicts["better"] == "helps"
-    assert verdicts["same"] == "no clear difference"
+    assert verdicts["same"] == "not shown"
     assert verdicts["single"] == "baseline"
     assert "better is +0.052" in found.verdict
     better = next(row for row in found.rows if row.method == "better")
@@ -38,10 +50,10 @@ def test_a_clear_gain_helps_and_identical_scores_do_not():
     assert better.chosen == {"helper": 1.0, "value": 0.0}
 
 
-def test_no_auxiliary_helps_is_a_verdict():
+def test_where_nothing_was_shown_the_verdict_says_so():
     rng = np.random.default_rng(0)
     found = summary({"single": rng.normal(0.6, 0.02, 5), "other": rng.normal(0.6, 0.02, 5)})
-    assert found.verdict.startswith("no auxiliary helps")
+    assert found.verdict.startswith("not shown: no method beats single beyond the noise of 5 seeds")
 
 
 @pytest.mark.statistical
@@ -59,6 +71,6 @@ def test_where_nothing_helps_a_claim_is_rare():
 
 def test_the_figure_has_a_line_per_method():
     base = np.array([0.6, 0.62, 0.61])
-    figure = scores_with_intervals(summary({"single": base, "other": base + 0.1}).to_json())
+    figure = scores_with_intervals(summary({"single": base, "other": base + 0.1}))
     assert {trace.y[0] for trace in figure.data} == {"single", "other"}
-    assert list(figure.layout.yaxis.ticktext) == ["other (3.0x)", "single (3.0x)"]
+    assert list(figure.layout.yaxis.ticktext) == ["single (3.0x)", "other (3.0x)"]

@@ -97,7 +97,7 @@ def recipe_and_suite(source: Path, suite: str | None) -> tuple[Recipe, Setup]:
     if suite is None:
         if not (directory / "run.json").exists():
             raise SettingsError(f"{source}: no run directory around it knows the suite; give --suite")
-        suite = read_run(directory)["suite_path"]
+        suite = read_run(directory).suite_path
     provenance = recipe.provenance
     setup = Setup.of(load_suite(suite), provenance.get("model"), provenance.get("train"), where=str(path))
     if setup.suite.primary != recipe.primary:

@@ -19,7 +19,7 @@ from sidequest.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from sidequest.runs.comparing import Comparison
+    from sidequest.records.comparisons import Comparison
     from sidequest.runs.setup import Setup
 
 NAME = "compare"
@@ -84,7 +84,7 @@ def command(
     if len(setups) > 1:
         table = write_table(comparisons, out)
         if as_json:
-            typer.echo(json.dumps(table, indent=2))
+            typer.echo(json.dumps(table.to_json(), indent=2))
         else:
             print_primaries(table)
             finish_page(out, setups[0].suite, NAME)
@@ -105,7 +105,8 @@ def _compare(
     track: list[str],
 ) -> Comparison:
     from sidequest.cli.common import progress_bar, warm
-    from sidequest.runs.comparing import Outcome, compare
+    from sidequest.records.comparisons import Outcome
+    from sidequest.runs.comparing import compare
     from sidequest.runs.tracking import log_outcome, tracking
 
     if setup.model.kind in ("bilstm", "pooled"):
@@ -118,7 +119,6 @@ def _compare(
         def on_done(count: int, total: int, outcome: Outcome) -> None:
             note = f"{outcome.method} seed {outcome.seed}: {outcome.score:.3f}"
             progress.update(bar, completed=count, total=total, note=note)
-            spent = outcome.selection_x + outcome.training_x
-            log_outcome(log, out, outcome.method, outcome.seed, {"score": outcome.score, "x": spent})
+            log_outcome(log, out, outcome.method, outcome.seed, {"score": outcome.score, "x": outcome.x})
 
         return compare(setup, methods, range(seeds), out, budget=budget, workers=workers, on_done=on_done)

@@ -37,8 +37,9 @@ def command(
     from sidequest.cli.common import default_workers, progress_bar, warm
     from sidequest.cli.tables import print_standings
     from sidequest.errors import SettingsError
-    from sidequest.files import write_json
-    from sidequest.runs.scoring import Judged, Standing, Truth, judge
+    from sidequest.records.standings import Judged, Standing, StandingsRecord
+    from sidequest.runs.scoring import Truth, judge
+    from sidequest.runs.truth import LARGEST_P
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
     settings, shared = method_settings(names, assignments)
@@ -64,17 +65,22 @@ def command(
             )
         judged += found[0]
         standings += found[1]
-    results = {"standings": [vars(row) for row in standings], "judged": [vars(row) for row in judged]}
+    noise = [table.name for table in tables if table.table.signal.p_value > LARGEST_P]
+    results = StandingsRecord(standings=standings, judged=judged, noise=noise)
     if out is not None:
         from sidequest.report.images import save_figures
         from sidequest.report.quality import regret_against_cost
 
-        write_json(out / "scores.json", results)
-        figure = regret_against_cost(results["standings"])
+        results.write(out)
+        figure = regret_against_cost(standings)
         save_figures({"regret-against-cost": figure}, out, ["html", "svg", "png"])  # without a browser only html
     if as_json:
-        typer.echo(json.dumps(results, indent=2))
+        typer.echo(json.dumps(results.to_json(), indent=2))
     else:
         print_standings(standings)
+        for name in noise:
+            typer.echo(
+                f"{name} is noise: its subsets do not differ beyond their seeds; its standings say nothing about a method"
+            )
         if out is not None:
-            typer.echo(f"written to {out / 'scores.json'}; the figure: {out / 'regret-against-cost.html'}")
+            typer.echo(f"written to {out / StandingsRecord.FILE}; the figure: {out / 'regret-against-cost.html'}")

@@ -51,8 +51,8 @@ def command(
     track: TrackOption = None,
 ) -> None:
     from sidequest.cli.common import finish_page, make_setup, progress_bar, show_encoding
-    from sidequest.files import read_json
     from sidequest.learning.meter import Meter
+    from sidequest.records.runs import SelectionRecord
     from sidequest.runs.selecting import make_method, select
     from sidequest.runs.tracking import check_trackers, tracking
 
@@ -93,7 +93,7 @@ def command(
         shares = ", ".join(f"{name} {phase.shares[name]:g}" for name in phase.tasks)
         typer.echo(f"phase {index + 1} ({phase.order}): {shares}")
     typer.echo(f"cost {recipe.cost.x:.1f}x, {recipe.cost.trials} trials; written to {out / 'recipe.json'}")
-    if heads := read_json(out / "selection.json").get("heads"):
+    if heads := SelectionRecord.read(out).heads:
         shown = "; ".join(f"{what} {len(tasks)} ({', '.join(tasks) or 'none'})" for what, tasks in heads.items())
         typer.echo(f"head importances: {shown}")
     finish_page(out, setup.suite, NAME)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from sidequest.runs.comparing import Comparison
-    from sidequest.runs.scoring import Standing
+    from sidequest.records.comparisons import Comparison, PrimariesTable
+    from sidequest.records.standings import Standing
     from sidequest.runs.truth import TruthTable
 
 
@@ -19,22 +19,23 @@ def print_comparison(comparison: Comparison) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    seeds = len(comparison.seeds)
-    title = f"{comparison.primary}: {comparison.metric} on report, {seeds} seed{'s' if seeds > 1 else ''}"
+    from sidequest.formatting import between, fixed, half, seeds_of, signed
+    from sidequest.records import verdicts
+
+    title = f"{comparison.primary}: {comparison.metric} on report, {seeds_of(len(comparison.seeds))}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("method", no_wrap=True)
-    for column in ("mean ± 95 %", "against single", "cost"):
+    for column in ("mean ± 95 %", f"against {comparison.baseline}", "cost"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict")
     for row in comparison.rows:
-        half, low, high = row.mean - row.low, row.difference_low, row.difference_high
-        interval = f" [{low:+.3f}, {high:+.3f}]" if math.isfinite(low) else ""
+        first = row.to_baseline
         table.add_row(
             row.method,
-            f"{row.mean:.3f}" + (f" ± {half:.3f}" if math.isfinite(half) else ""),
-            "" if row.verdict == "baseline" else f"{row.difference:+.3f}{interval}",
-            f"{row.x:.1f}x" + ("!" if row.stopped else ""),
-            "unclear" if row.verdict == "no clear difference" else row.verdict,
+            fixed(row.mean) + half(row.mean, row.high),
+            "" if first is None else f"{signed(first.mean)} {between(first.low, first.high)}".rstrip(),
+            f"{fixed(row.x, 1)}x" + ("!" if row.stopped else ""),
+            row.verdict,
         )
     console = Console()
     console.print(table)
@@ -47,37 +48,37 @@ def print_comparison(comparison: Comparison) -> None:
     console.print(chosen)
     likely = sorted(comparison.rows, key=lambda row: -row.probability_best)
     shares = [f"{row.method} {row.probability_best:.0%}" for row in likely if row.probability_best >= 0.05]
-    if len(comparison.seeds) > 1:
-        console.print(f"Best when the seeds are drawn anew: {', '.join(shares)}.")
+    if len(comparison.seeds) > 1 and shares:
+        console.print(f"Best when the seeds are drawn again: {', '.join(shares)}.")
     if any(row.stopped for row in comparison.rows):
         console.print(f"! stopped by the budget of {comparison.budget:g}x, at least on some seeds.")
-    single = next(row for row in comparison.rows if row.verdict == "baseline")
     if comparison.majority is not None:
-        console.print(f"Always the most frequent class: {comparison.majority:.3f}.")
-        if math.isfinite(single.low) and single.low <= comparison.majority:
-            console.print(
-                "Single-task training is not clearly above the most frequent class: this model may be too weak for the "
-                "primary task, and choices made with it should not be trusted for another model.",
-                style="bold",
-            )
-    console.print(f"Verdict: {comparison.verdict}.", style="bold")
+        console.print(f"Always the most frequent class: {fixed(comparison.majority)}.")
+    for note in verdicts.notes(comparison):
+        console.print(note, markup=False, highlight=False)
+    for warning in verdicts.warnings(comparison):
+        console.print(warning, style="bold", markup=False, highlight=False)
+    console.print(f"Verdict: {comparison.verdict}.", style="bold", markup=False)
 
 
-def print_primaries(table: Mapping[str, Any]) -> None:
+def print_primaries(table: PrimariesTable) -> None:
     """The large table: a row per method, a column per primary; + and − mark clear differences from single-task training."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
+    from sidequest.formatting import UNKNOWN, fixed
+
     marks = {"helps": " +", "hurts": " −"}
     shown = Table(title="report, mean over seeds", title_justify="left", box=SIMPLE_HEAD)
     shown.add_column("method", no_wrap=True)
-    for primary, metric in table["metrics"].items():
+    for primary, metric in table.metrics.items():
         shown.add_column(f"{primary}\n{metric}", justify="right")
     shown.add_column("average", justify="right")
-    for method, cells in table["methods"].items():
-        scores = [f"{cells[name]['mean']:.3f}{marks.get(cells[name]['verdict'], '  ')}" for name in table["metrics"]]
-        shown.add_row(method, *scores, f"{cells['average']['mean']:.3f}")
+    for method, row in table.methods.items():
+        cells = [row.cells.get(name) for name in table.metrics]
+        scores = [UNKNOWN if cell is None else fixed(cell.mean) + marks.get(cell.verdict, "  ") for cell in cells]
+        shown.add_row(method, *scores, fixed(row.average))
     console = Console()
     console.print(shown)
     console.print("+ helps, − hurts: beyond the noise, against single-task training.")

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-Verdict = Literal["helps", "hurts", "no clear difference"]
+Verdict = Literal["helps", "hurts", "not shown", "no verdict"]
 
 # Two equal differences happen by chance where scores are counts of few rows, and would make an interval of width zero.
 FEWEST_PAIRS = 3
@@ -107,12 +107,15 @@ def paired_comparison(
 
 
 def verdict(difference: float, p_value: float, n: int, error_rate: float = 0.05) -> Verdict:
-    """`helps` or `hurts` if the difference is significant at the error rate, with at least `FEWEST_PAIRS` pairs.
+    """`helps` or `hurts` if the difference is significant at the error rate, else `not shown`, which does not say that nothing is
+    there. Below `FEWEST_PAIRS` pairs there is no verdict.
 
     For several comparisons at once give p-values corrected by `holm`: the error rate then holds for all of them together.
     """
-    if n < FEWEST_PAIRS or not p_value <= error_rate or difference == 0:
-        return "no clear difference"
+    if n < FEWEST_PAIRS:
+        return "no verdict"
+    if not p_value <= error_rate or difference == 0:
+        return "not shown"
     return "helps" if difference > 0 else "hurts"
 
 

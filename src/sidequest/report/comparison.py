@@ -3,44 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from sidequest.formatting import fixed, seeds_of
+from sidequest.records.comparisons import Comparison
 from sidequest.report.style import PALETTE, new_figure
 
-COLOURS = {"helps": PALETTE[2], "hurts": PALETTE[4], "baseline": PALETTE[0]}
+COLOURS = {"helps": PALETTE[2], "hurts": PALETTE[4], "baseline": PALETTE[0], "control": PALETTE[5]}
 
 
-def scores_with_intervals(comparison: Mapping[str, Any]) -> go.Figure:
-    """One line per method: mean score on *report* with its 95 % interval, the scores of the single seeds behind it, and
-    single-task training as the line to beat. comparison: `comparison.json` of a comparison's directory."""
-    rows = list(reversed(comparison["rows"]))
-    seeds = len(comparison["seeds"])
-    title = f"{comparison['primary']}: {comparison['metric']} on report, {seeds} seeds"
-    figure = new_figure(title, x=comparison["metric"])
+def scores_with_intervals(comparison: Comparison) -> go.Figure:
+    """One line per method, the highest mean at the top: mean score on *report* with its 95 % interval, the scores of the single
+    seeds behind it, and the baseline as the line to beat."""
+    rows = sorted(comparison.rows, key=lambda row: row.mean)
+    title = f"{comparison.primary}: {comparison.metric} on report, {seeds_of(len(comparison.seeds))}"
+    figure = new_figure(title, x=comparison.metric)
     figure.update_layout(height=140 + 32 * len(rows))
-    baseline = next(row for row in rows if row["verdict"] == "baseline")
-    figure.add_vline(x=baseline["mean"], line={"color": COLOURS["baseline"], "dash": "dot", "width": 1})
+    if (baseline := comparison.row(comparison.baseline)) is not None:
+        figure.add_vline(x=baseline.mean, line={"color": COLOURS["baseline"], "dash": "dot", "width": 1})
     for row in rows:
-        colour = COLOURS.get(row["verdict"], PALETTE[7])
+        colour = COLOURS.get(row.verdict, PALETTE[7])
         figure.add_trace(
             go.Scatter(
-                x=row["scores"],
-                y=[row["method"]] * seeds,
+                x=row.scores,
+                y=[row.method] * len(row.scores),
                 mode="markers",
                 marker={"color": colour, "size": 5, "opacity": 0.4},
                 showlegend=False,
                 hovertemplate="one seed: %{x:.3f}<extra></extra>",
             )
         )
-        label = f"{row['method']}  ({row['x']:.1f}x, {row['verdict']})"
+        label = f"{row.method}  ({fixed(row.x, 1)}x, {row.verdict})"
         figure.add_trace(
             go.Scatter(
-                x=[row["mean"]],
-                y=[row["method"]],
-                error_x={"type": "data", "array": [row["high"] - row["mean"]], "color": colour, "thickness": 2},
+                x=[row.mean],
+                y=[row.method],
+                error_x={"type": "data", "array": [row.high - row.mean], "color": colour, "thickness": 2},
                 mode="markers",
                 marker={"color": colour, "size": 10},
                 showlegend=False,
@@ -49,43 +49,41 @@ def scores_with_intervals(comparison: Mapping[str, Any]) -> go.Figure:
         )
     figure.update_yaxes(
         tickmode="array",
-        tickvals=[row["method"] for row in rows],
-        ticktext=[f"{row['method']} ({row['x']:.1f}x)" for row in rows],
+        tickvals=[row.method for row in rows],
+        ticktext=[f"{row.method} ({fixed(row.x, 1)}x)" for row in rows],
         automargin=True,
     )
     return figure
 
 
-def cost_against_quality(comparison: Mapping[str, Any]) -> go.Figure:
+def cost_against_quality(comparison: Comparison) -> go.Figure:
     """One point per method: what it cost, selection and training together, and its mean score with the 95 % interval. The stepped
     line joins the methods that no cheaper one beats."""
-    rows = sorted(comparison["rows"], key=lambda row: (row["x"], -row["mean"]))
-    figure = new_figure("Score against cost", "cost in single-task training runs (x)", comparison["metric"])
-    front = [
-        row for index, row in enumerate(rows) if row["mean"] > max([r["mean"] for r in rows[:index]], default=-1e300)
-    ]
-    dearest = max(row["x"] for row in rows)
+    rows = sorted(comparison.rows, key=lambda row: (row.x, -row.mean))
+    figure = new_figure("Score against cost", "cost in single-task training runs (x)", comparison.metric)
+    front = [row for index, row in enumerate(rows) if all(row.mean > cheaper.mean for cheaper in rows[:index])]
+    most = max(row.x for row in rows)
     figure.add_scatter(
-        x=[*(row["x"] for row in front), dearest],
-        y=[*(row["mean"] for row in front), front[-1]["mean"]],
+        x=[*(row.x for row in front), most],
+        y=[*(row.mean for row in front), front[-1].mean],
         mode="lines",
         line={"color": PALETTE[7], "dash": "dot", "width": 1, "shape": "hv"},
         hoverinfo="skip",
         showlegend=False,
     )
-    logarithmic = rows[0]["x"] > 0 and dearest / rows[0]["x"] > 10
-    places = _label_places([(math.log(row["x"]) if logarithmic else row["x"], row["mean"]) for row in rows])
+    logarithmic = rows[0].x > 0 and most / rows[0].x > 10
+    places = _label_places([(math.log(row.x) if logarithmic else row.x, row.mean) for row in rows])
     for row, place in zip(rows, places, strict=True):
-        colour = COLOURS.get(row["verdict"], PALETTE[7])
+        colour = COLOURS.get(row.verdict, PALETTE[7])
         figure.add_scatter(
-            x=[row["x"]],
-            y=[row["mean"]],
-            error_y={"type": "data", "array": [row["high"] - row["mean"]], "color": colour, "thickness": 1, "width": 3},
+            x=[row.x],
+            y=[row.mean],
+            error_y={"type": "data", "array": [row.high - row.mean], "color": colour, "thickness": 1, "width": 3},
             mode="markers+text",
-            text=[row["method"]],
+            text=[row.method],
             textposition=place,
             marker={"color": colour, "size": 10},
-            hovertemplate=f"{row['method']}: %{{y:.3f}} for %{{x:.1f}}x ({row['verdict']})<extra></extra>",
+            hovertemplate=f"{row.method}: %{{y:.3f}} for %{{x:.1f}}x ({row.verdict})<extra></extra>",
             showlegend=False,
         )
     if logarithmic:

@@ -9,19 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import sidequest
+from sidequest.errors import SettingsError
 from sidequest.files import write_atomically
+from sidequest.formatting import fixed, seeds_of
+from sidequest.records.comparisons import PrimariesTable
+from sidequest.records.runs import ExampleTask, FactsRecord, Problem
+from sidequest.records.verdicts import notes
 from sidequest.report import sections
 from sidequest.report.comparison import cost_against_quality, scores_with_intervals
 from sidequest.report.embedding import figure_json, packed_plotly, script_json
 from sidequest.report.evidence import Drawing, Sketch, draw, evidence_figures
 from sidequest.report.primaries import PrimariesPage, primaries_page
 from sidequest.report.provenance import data_table, settings_text, versions_table
-from sidequest.report.reading import Compared, Run, open_directory, record_of
+from sidequest.report.reading import Compared, Run, facts_of, open_directory
 from sidequest.report.tabulating import Table
 from sidequest.report.training import training_curve
 
@@ -40,7 +45,7 @@ class Method:
     opened: bool = False
 
     @property
-    def examples(self) -> list[dict[str, Any]]:
+    def examples(self) -> list[ExampleTask]:
         return self.run.examples
 
 
@@ -52,13 +57,14 @@ class Page:
 
     title: str
     kind: str
-    verdict: dict[str, Any]
+    verdict: sections.Verdict
     methods: list[Method]
     recipe: Run
-    record: dict[str, Any]
+    record: FactsRecord
     tables: dict[str, Table] = field(default_factory=dict)
     drawings: dict[str, Drawing] = field(default_factory=dict)
     commands: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     @property
     def all_drawings(self) -> dict[str, Drawing]:
@@ -69,13 +75,13 @@ class Page:
         return f"{method.name}-{drawing.name}" if self.kind == "compare" else drawing.name
 
     @property
-    def problems(self) -> list[dict[str, Any]]:
-        return self.record.get("data", {}).get("problems", [])
+    def problems(self) -> list[Problem]:
+        return [] if self.record.data is None else self.record.data.problems
 
     @property
     def notes(self) -> list[tuple[str, str]]:
-        tasks = self.record.get("data", {}).get("tasks", {})
-        return [(name, note) for name, facts in tasks.items() for note in facts.get("notes", [])]
+        tasks = {} if self.record.data is None else self.record.data.tasks
+        return [(name, note) for name, facts in tasks.items() for note in facts.notes]
 
     @property
     def settings(self) -> str:
@@ -94,34 +100,34 @@ def write_page(directory: Path) -> Path:
 
 def read_page(directory: Path) -> Page | PrimariesPage:
     """The page of a directory, from its files alone."""
-    found = open_directory(directory)
-    if isinstance(found, dict):
-        return primaries_page(directory, found, PAGE)
-    return _of_comparison(found) if isinstance(found, Compared) else _of_run(found)
+    opened = open_directory(directory)
+    if isinstance(opened, PrimariesTable):
+        return primaries_page(directory, opened, PAGE)
+    return _of_comparison(opened) if isinstance(opened, Compared) else _of_run(opened)
 
 
 def _of_comparison(compared: Compared) -> Page:
     comparison, best = compared.comparison, compared.best
-    ranked = sorted(compared.rows, key=lambda row: -row["mean"])
+    if not compared.runs:
+        raise SettingsError(f"{compared.directory}: the runs that comparison.json speaks of are not here")
     methods = []
-    for row in ranked:
-        if row["method"] not in compared.runs:
+    for row in compared.ranked:
+        if row.method not in compared.runs:
             continue
-        run = compared.runs[row["method"]]
+        run = compared.runs[row.method]
         drawings = evidence_figures(run.recipe)
         if drawings or run.recipe.verdict or row is best:
-            line = f"{row['mean']:.3f} {comparison['metric']}, {row['x']:.1f}x, {row['verdict']}"
-            methods.append(Method(row["method"], run, drawings, line, opened=row is best))
-    shown = compared.runs.get(best["method"]) or next(iter(compared.runs.values()))
-    record = record_of(compared.directory)
+            line = f"{fixed(row.mean)} {comparison.metric}, {fixed(row.x, 1)}x, {row.verdict}"
+            methods.append(Method(row.method, run, drawings, line, opened=row is best))
+    shown = compared.runs.get(best.method if best is not None else "") or next(iter(compared.runs.values()))
     tables = {"comparison": sections.comparison_table(compared), "details": sections.details_table(compared)}
     if (chosen := sections.chosen_table(compared)) is not None:
         tables["chosen"] = chosen
     sketches = {
         "scores": Sketch(
             "scores",
-            "Mean with its 95 % interval, pale points are single seeds; the dotted line is the primary alone.",
-            partial(scores_with_intervals, comparison | {"rows": ranked}),
+            f"Mean with its 95 % interval, pale points are single seeds; the dotted line is {comparison.baseline}.",
+            partial(scores_with_intervals, comparison),
         ),
         "cost": Sketch(
             "cost",
@@ -130,14 +136,15 @@ def _of_comparison(compared: Compared) -> Page:
         ),
     }
     page = Page(
-        title=f"{comparison['primary']}, {len(comparison['seeds'])} seeds",
+        title=f"{comparison.primary}, {seeds_of(len(comparison.seeds))}",
         kind="compare",
         verdict=sections.comparison_verdict(compared),
         methods=methods,
         recipe=shown,
-        record=record,
+        record=facts_of(compared.directory),
         tables=tables,
         drawings={name: draw(sketch) for name, sketch in sketches.items()},
+        remarks=notes(comparison),
     )
     return _with_data(page, compared.directory)
 
@@ -145,9 +152,10 @@ def _of_comparison(compared: Compared) -> Page:
 def _of_run(run: Run) -> Page:
     recipe = run.recipe
     drawings = evidence_figures(recipe)
-    if history := run.scores.get("history"):
+    scored = run.scores or run.outcome
+    if scored is not None and scored.history:
         caption = "The score on select after each epoch of the final training; the best model is kept."
-        drawings.append(draw(Sketch("training", caption, partial(training_curve, history))))
+        drawings.append(draw(Sketch("training", caption, partial(training_curve, scored.history))))
     line = f"{recipe.cost.x:.1f}x to select, {recipe.cost.trials} trials"
     rows = recipe.provenance.get("rows", {})
     page = Page(
@@ -156,7 +164,7 @@ def _of_run(run: Run) -> Page:
         verdict=sections.run_verdict(run),
         methods=[Method(recipe.method, run, drawings, line, opened=True)],
         recipe=run,
-        record=record_of(run.directory),
+        record=facts_of(run.directory),
         tables={"mixture": sections.mixture_table(recipe, rows), "cost": sections.cost_table(run)},
     )
     return _with_data(page, run.directory)
@@ -165,12 +173,12 @@ def _of_run(run: Run) -> Page:
 def _with_data(page: Page, directory: Path) -> Page:
     provenance, run = page.recipe.recipe.provenance, page.recipe.facts
     page.tables["data"] = data_table(page.record, provenance, page.recipe.recipe.primary)
-    versions = page.record.get("versions") or run.get("versions", {})
-    page.tables["versions"] = versions_table(versions, page.record.get("machine", {}))
-    page.commands = list(page.record.get("commands", {}).values())
-    if not page.commands and page.kind == "run" and "method" in run:
-        suite, seed = run["suite_path"], provenance.get("seed", 0)
-        page.commands = [f"sidequest select {suite} -m {run['method']} --seed {seed} -o {directory}"]
+    versions = page.record.versions or (run.versions if run is not None else {})
+    page.tables["versions"] = versions_table(versions, page.record.machine)
+    page.commands = list(page.record.commands.values())
+    if not page.commands and page.kind == "run" and run is not None:
+        seed = provenance.get("seed", 0)
+        page.commands = [f"sidequest select {run.suite_path} -m {run.method} --seed {seed} -o {directory}"]
     return page
 
 

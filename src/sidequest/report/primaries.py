@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 from urllib.parse import quote
 
 import numpy as np
 import plotly.graph_objects as go
 
+from sidequest.formatting import UNKNOWN, fixed, plain
+from sidequest.records.comparisons import PrimariesTable, TableCell
 from sidequest.report.evidence import Drawing, Sketch, draw
+from sidequest.report.sections import Verdict
 from sidequest.report.style import new_figure
-from sidequest.report.tabulating import Cell, Column, Table, number, signed, text
+from sidequest.report.tabulating import Cell, Column, Table, number, text, with_minus
 
 TONES = {"helps": "tag good", "hurts": "tag bad"}
 
 
 @dataclass
 class PrimariesPage:
-    """table: `table.json` of a comparison over several primaries. links: name, verdict, and where its own page is."""
+    """The page of `table.json`. links: name, verdict, and where its own page is."""
 
     template: ClassVar[str] = "primaries.html.j2"
 
     title: str
-    verdict: dict[str, Any]
+    verdict: Verdict
     tables: dict[str, Table]
     drawings: dict[str, Drawing]
     links: list[tuple[str, str, str]] = field(default_factory=list)
@@ -35,60 +39,62 @@ class PrimariesPage:
         return self.drawings
 
 
-def primaries_page(directory: Path, table: dict[str, Any], page_name: str) -> PrimariesPage:
+def primaries_page(directory: Path, table: PrimariesTable, page_name: str) -> PrimariesPage:
     """The page of a directory that holds a comparison for each primary."""
-    primaries, methods = list(table["metrics"]), table["methods"]
-    helped = [name for name in primaries if any(row[name]["verdict"] == "helps" for row in methods.values())]
+    primaries, rows = list(table.metrics), table.methods.values()
+    helped = [
+        name for name in primaries if any(name in row.cells and row.cells[name].verdict == "helps" for row in rows)
+    ]
     some = f"{len(helped) or 'none'} of {len(primaries)} primaries" + (f": {', '.join(helped)}" if helped else "")
     caption = "Mean difference to the primary alone, over the same seeds. Blue is better, red is worse."
     links = [
         (
             name,
-            table["verdicts"][name],
+            table.verdicts[name],
             f"{quote(name)}/{page_name}" if (directory / name / page_name).is_file() else "",
         )
         for name in primaries
     ]
+    shown = f"Auxiliary tasks help {some}." if helped else f"Not shown to help {some}."
     return PrimariesPage(
         title=f"{len(primaries)} primaries",
-        verdict={
-            "headline": f"Auxiliary tasks help {some}.",
-            "tone": "good" if helped else "base",
-            "sentences": [],
-            "warnings": [],
-        },
-        tables={"primaries": _table(table, primaries)},
+        verdict=Verdict(shown, "good" if helped else "base"),
+        tables={"primaries": _table(table)},
         drawings={"differences": draw(Sketch("differences", caption, partial(differences, table)))},
         links=links,
     )
 
 
-def _table(table: dict[str, Any], primaries: list[str]) -> Table:
+def _table(table: PrimariesTable) -> Table:
     columns = [Column("method")]
     columns += [
-        Column(f"{name} ({table['metrics'][name]})", numeric=True, csv=(name, f"{name} ± ", f"{name} verdict"))
-        for name in primaries
+        Column(f"{name} ({metric})", numeric=True, csv=(name, f"{name} ± ", f"{name} verdict"))
+        for name, metric in table.metrics.items()
     ]
-    rows = []
-    for method, cells in sorted(table["methods"].items(), key=lambda item: -item[1]["average"]["mean"]):
-        row = [text(method)]
-        for name in primaries:
-            cell = cells[name]
-            half = cell["half_interval"]
-            shown = f"{cell['mean']:.3f}" + (f" ± {half:.3f}" if np.isfinite(half) else "")
-            values = (cell["mean"], half if np.isfinite(half) else "", cell["verdict"])
-            row.append(Cell(signed(shown), values, TONES.get(cell["verdict"], "")))
-        rows.append([*row, number(cells["average"]["mean"])])
+    rows = [
+        [text(method), *(_cell(row.cells.get(name)) for name in table.metrics), number(row.average)]
+        for method, row in sorted(table.methods.items(), key=lambda item: -item[1].average)
+    ]
     return Table("primaries", [*columns, Column("average", numeric=True)], rows)
 
 
-def differences(table: dict[str, Any]) -> go.Figure:
+def _cell(cell: TableCell | None) -> Cell:
+    if cell is None:
+        return Cell(UNKNOWN, ("", "", ""))
+    half = f" ± {fixed(cell.half_interval)}" if math.isfinite(cell.half_interval) else ""
+    values = (plain(cell.mean), plain(cell.half_interval), cell.verdict)
+    return Cell(with_minus(fixed(cell.mean)) + half, values, TONES.get(cell.verdict, ""))
+
+
+def differences(table: PrimariesTable) -> go.Figure:
     """A cell for each method (row) and primary (column): the mean difference to the primary alone."""
-    primaries = list(table["metrics"])
-    methods = sorted(table["methods"], key=lambda method: table["methods"][method]["average"]["mean"])
-    values = np.array([[table["methods"][method][name]["difference"] for name in primaries] for method in methods])
+    primaries = list(table.metrics)
+    methods = sorted(table.methods, key=lambda method: table.methods[method].average)
+    cells = [table.methods[method].cells for method in methods]
+    values = np.array([[row[name].difference if name in row else np.nan for name in primaries] for row in cells])
+    values = values + 0.0  # minus zero is zero
     figure = new_figure("Difference to the primary alone", "primary", "")
-    reach = float(np.abs(values).max()) or 1.0
+    reach = float(np.nanmax(np.abs(values))) or 1.0
     figure.add_heatmap(
         z=values,
         x=primaries,

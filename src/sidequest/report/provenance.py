@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from sidequest.records.runs import FactsRecord, SplitFacts, TaskFacts
 from sidequest.report.tabulating import Cell, Column, Table, number, text
 from sidequest.tasks.task import SPLITS
 
 
-def data_table(record: Mapping[str, Any], provenance: Mapping[str, Any], primary: str) -> Table:
+def data_table(record: FactsRecord, provenance: Mapping[str, Any], primary: str) -> Table:
     """A line per task and split; where the run recorded no facts, what its provenance says: rows and digests."""
     columns = [
         Column("task"),
@@ -21,35 +22,37 @@ def data_table(record: Mapping[str, Any], provenance: Mapping[str, Any], primary
         Column("words", numeric=True, hint="median, and the longest"),
         Column("content", hint="the first digits of a digest of the rows"),
     ]
-    tasks, digests = record.get("data", {}).get("tasks", {}), provenance.get("data", {})
+    tasks = {} if record.data is None else record.data.tasks
+    digests = provenance.get("data", {})
     out = []
     for name in sorted({*tasks, *digests}, key=lambda name: (name != primary, name)):
-        facts = tasks.get(name, {})
-        splits = facts.get("splits") or digests.get(name, {})
+        facts = tasks.get(name, TaskFacts())
+        splits = facts.splits or digests.get(name, {})
         for split in (split for split in SPLITS if split in splits):
-            found = facts.get("splits", {}).get(split, {})
-            rows = found.get("rows", provenance.get("rows", {}).get(name, {}).get(split))
-            words = found.get("words") or {}
+            known = facts.splits.get(split, SplitFacts())
+            rows = known.rows if known.rows is not None else provenance.get("rows", {}).get(name, {}).get(split)
+            words = known.words
             out.append(
                 [
                     text(name),
-                    text(facts.get("objective", "")),
+                    text(facts.objective),
                     text(split),
                     number(rows, ",d"),
-                    text(_labels(found)),
-                    Cell(f"{words['median']} (max {words['max']})" if words else "", (words.get("median", ""),)),
+                    text(_labels(known)),
+                    Cell(f"{words.median:g} (max {words.max:g})", (words.median,))
+                    if words is not None and words.median is not None
+                    else text(""),
                     Cell(digests.get(name, {}).get(split, "")[:12], (digests.get(name, {}).get(split, ""),), "code"),
                 ]
             )
     return Table("data", columns, out)
 
 
-def _labels(found: Mapping[str, Any]) -> str:
-    if found.get("target"):
-        return "{min:.3g} to {max:.3g}, mean {mean:.3g}".format(**found["target"])
-    labels = found.get("labels", {})
-    top = sorted(labels.items(), key=lambda item: -item[1])[:3]
-    more = f", {len(labels) - 3} more" if len(labels) > 3 else ""
+def _labels(split: SplitFacts) -> str:
+    if (target := split.target) is not None and target.mean is not None:
+        return f"{target.min:.3g} to {target.max:.3g}, mean {target.mean:.3g}"
+    top = sorted(split.labels.items(), key=lambda item: -item[1])[:3]
+    more = f", {len(split.labels) - 3} more" if len(split.labels) > 3 else ""
     return ", ".join(f"{label} {share:.0%}" for label, share in top) + more
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from statistics import fmean
 
 import plotly.graph_objects as go
 
+from sidequest.records.standings import Standing
 from sidequest.report.style import PALETTE, new_figure
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "pentagon")
 
 
-def regret_against_cost(standings: Sequence[Mapping[str, Any]]) -> go.Figure:
+def regret_against_cost(standings: Sequence[Standing]) -> go.Figure:
     """One point per method: the mean over truth tables of its relative regret (0: the best subset, 1: the worst) against the
     mean cost of choosing in single-task runs; small points are the single tables. A method that was
-    not judged by all tables says by how many. standings: rows of `Standing`.
+    not judged by all tables says by how many.
 
     The cost axis is logarithmic in 1 + x, because the cheapest methods cost nothing.
     """
@@ -25,33 +26,32 @@ def regret_against_cost(standings: Sequence[Mapping[str, Any]]) -> go.Figure:
         x="cost of choosing (x: single-task runs)",
         y="regret (best 0, worst 1)",
     )
-    rows = [row for row in standings if math.isfinite(row["relative"])]
-    tables = list(dict.fromkeys(row["truth"] for row in rows))
-    means = {}
-    for method in dict.fromkeys(row["method"] for row in rows):
-        mine = [row for row in rows if row["method"] == method]
-        means[method] = tuple(sum(row[key] for row in mine) / len(mine) for key in ("x", "relative"))
+    rows = [row for row in standings if math.isfinite(row.relative)]
+    tables = list(dict.fromkeys(row.truth for row in rows))
+    by_method = {
+        name: [row for row in rows if row.method == name] for name in dict.fromkeys(row.method for row in rows)
+    }
+    means = {name: (fmean(row.x for row in own), fmean(row.relative for row in own)) for name, own in by_method.items()}
     sides = label_sides(means)
     if len(tables) > 1:
         figure.update_layout(
             title_text=f"What a choice is worth, and what it costs: means over {len(tables)} truth tables"
         )
-    for number, method in enumerate(means):
-        mine = [row for row in rows if row["method"] == method]
+    for number, (method, own) in enumerate(by_method.items()):
         colour, symbol = PALETTE[number % len(PALETTE)], SYMBOLS[number // len(PALETTE) % len(SYMBOLS)]
         figure.add_trace(
             go.Scatter(
-                x=[1 + row["x"] for row in mine],
-                y=[row["relative"] for row in mine],
+                x=[1 + row.x for row in own],
+                y=[row.relative for row in own],
                 mode="markers",
                 marker={"color": colour, "symbol": symbol, "size": 6, "opacity": 0.35},
                 showlegend=False,
-                text=[row["truth"] for row in mine],
+                text=[row.truth for row in own],
                 hovertemplate=f"{method} on %{{text}}: regret %{{y:.2f}}<extra></extra>",
             )
         )
         x, y = means[method]
-        missing = "" if len(mine) == len(tables) else f" ({len(mine)}/{len(tables)})"
+        missing = "" if len(own) == len(tables) else f" ({len(own)}/{len(tables)})"
         figure.add_trace(
             go.Scatter(
                 x=[1 + x],
@@ -66,7 +66,7 @@ def regret_against_cost(standings: Sequence[Mapping[str, Any]]) -> go.Figure:
             )
         )
     ticks = [0, 1, 3, 10, 30, 100, 300]
-    most = max([1.0, *(row["x"] for row in rows)])
+    most = max([1.0, *(row.x for row in rows)])
     figure.update_xaxes(range=[-0.35, math.log10(1 + most) + 0.15])  # room for the labels on both sides
     figure.update_xaxes(type="log", tickvals=[1 + tick for tick in ticks], ticktext=[f"{tick}x" for tick in ticks])
     figure.update_yaxes(range=[-0.06, 1.06])

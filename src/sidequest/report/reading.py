@@ -5,17 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from sidequest.errors import SettingsError
-from sidequest.files import read_json
 from sidequest.recipe import Recipe
-from sidequest.runs.recording import EXAMPLES, RECORD
+from sidequest.records.comparisons import Comparison, Outcome, PrimariesTable, Row
+from sidequest.records.runs import (
+    ExamplesRecord,
+    ExampleTask,
+    FactsRecord,
+    RunRecord,
+    ScoresRecord,
+    SelectionRecord,
+)
+from sidequest.records.verdicts import best_row
 
 
 @dataclass(frozen=True)
 class Run:
-    """A directory of `select` or `train`."""
+    """A directory of `select` or `train`, or a cell of a comparison."""
 
     directory: Path
 
@@ -27,23 +34,26 @@ class Run:
     def recipe_text(self) -> str:
         return (self.directory / "recipe.json").read_text(encoding="utf-8")
 
-    def part(self, name: str) -> Any:
-        """A JSON file of the directory; empty where there is none."""
-        path = self.directory / name
-        return read_json(path) if path.is_file() else {}
+    @cached_property
+    def scores(self) -> ScoresRecord | None:
+        return ScoresRecord.read_if_there(self.directory / ScoresRecord.FILE)
 
-    @property
-    def scores(self) -> dict[str, Any]:
-        return self.part("scores.json")
+    @cached_property
+    def outcome(self) -> Outcome | None:
+        return Outcome.read_if_there(self.directory / Outcome.FILE)
 
-    @property
-    def examples(self) -> list[dict[str, Any]]:
-        return self.part(EXAMPLES) or []
+    @cached_property
+    def selection(self) -> SelectionRecord | None:
+        return SelectionRecord.read_if_there(self.directory / SelectionRecord.FILE)
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Versions and where the suite is, from `run.json`."""
-        return self.part("run.json")
+    @cached_property
+    def examples(self) -> list[ExampleTask]:
+        record = ExamplesRecord.read_if_there(self.directory / ExamplesRecord.FILE)
+        return [] if record is None else record.tasks
+
+    @cached_property
+    def facts(self) -> RunRecord | None:
+        return RunRecord.read_if_there(self.directory / RunRecord.FILE)
 
 
 @dataclass(frozen=True)
@@ -51,39 +61,35 @@ class Compared:
     """A directory of `compare`: `comparison.json` and a run for every method and seed."""
 
     directory: Path
-    comparison: dict[str, Any]
+    comparison: Comparison
 
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        return self.comparison["rows"]
+    @cached_property
+    def ranked(self) -> list[Row]:
+        """The highest mean first."""
+        return sorted(self.comparison.rows, key=lambda row: -row.mean)
 
     @cached_property
     def runs(self) -> dict[str, Run]:
         """Of each method, the run of its first seed that is here."""
-        out = {}
-        for row in self.rows:
-            for seed in self.comparison["seeds"]:
-                place = self.directory / row["method"] / f"seed-{seed}"
-                if (place / "recipe.json").is_file():
-                    out[row["method"]] = Run(place)
-                    break
+        out: dict[str, Run] = {}
+        for outcome in self.comparison.outcomes:
+            place = self.directory / outcome.directory
+            if outcome.method not in out and outcome.directory and (place / "recipe.json").is_file():
+                out[outcome.method] = Run(place)
         return out
 
     @property
-    def best(self) -> dict[str, Any]:
-        """The row that the verdict speaks of: the highest of those that help, or else single-task training."""
-        helping = [row for row in self.rows if row["verdict"] == "helps"]
-        if helping:
-            return max(helping, key=lambda row: row["difference"])
-        return next(row for row in self.rows if row["verdict"] == "baseline")
+    def best(self) -> Row | None:
+        """The row that the verdict speaks of: the highest of those that help, or else the baseline."""
+        return best_row(self.comparison) or self.comparison.row(self.comparison.baseline)
 
 
-def open_directory(directory: Path) -> Run | Compared | dict[str, Any]:
-    """What kind of directory it is (with several primaries: the content of `table.json`); anything else is refused."""
-    if (directory / "table.json").is_file():
-        return read_json(directory / "table.json")
-    if (directory / "comparison.json").is_file():
-        return Compared(directory, read_json(directory / "comparison.json"))
+def open_directory(directory: Path) -> Run | Compared | PrimariesTable:
+    """What kind of directory it is; anything else is refused."""
+    if (directory / PrimariesTable.FILE).is_file():
+        return PrimariesTable.read(directory)
+    if (directory / Comparison.FILE).is_file():
+        return Compared(directory, Comparison.read(directory))
     if (directory / "recipe.json").is_file():
         return Run(directory)
     if not directory.is_dir():
@@ -94,6 +100,6 @@ def open_directory(directory: Path) -> Run | Compared | dict[str, Any]:
     )
 
 
-def record_of(directory: Path) -> dict[str, Any]:
-    path = directory / RECORD
-    return read_json(path) if path.is_file() else {}
+def facts_of(directory: Path) -> FactsRecord:
+    """What the run recorded; nothing, where it recorded nothing."""
+    return FactsRecord.read_if_there(directory / FactsRecord.FILE) or FactsRecord()

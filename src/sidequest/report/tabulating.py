@@ -6,11 +6,14 @@ import base64
 import csv
 import io
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from markupsafe import Markup
+
+from sidequest.formatting import UNKNOWN, plain, without_minus_zero
 
 
 @dataclass(frozen=True)
@@ -63,13 +66,13 @@ def text(value: Any, style: str = "") -> Cell:
 def number(value: float | None, form: str = ".3f", unit: str = "", style: str = "") -> Cell:
     """A number as shown, and in full for the csv; what is not finite is unknown."""
     if value is None or not math.isfinite(value):
-        return Cell("–", ("",), style)
-    return Cell(signed(format(value, form)) + unit, (value,), style)
+        return Cell(UNKNOWN, ("",), style)
+    return Cell(with_minus(without_minus_zero(format(value, form))) + unit, (plain(value),), style)
 
 
-def signed(shown: str) -> str:
-    """With a real minus sign, which is as wide as a plus."""
-    return shown.replace("-", "−")
+def with_minus(shown: str) -> str:
+    """With a real minus sign before numbers, which is as wide as a plus."""
+    return re.sub(r"(?<![\w.)])-(?=[\d.])", "−", shown)
 
 
 def interval_glyph(low: float, mean: float, high: float, span: tuple[float, float], style: str) -> Markup:

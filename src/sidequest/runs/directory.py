@@ -1,4 +1,5 @@
-"""The run directory: `run.json`, `journal.jsonl`, `checkpoints/`, `recipe.json`, `model/`, `scores.json`, `report.html`."""
+"""The run directory: `run.json`, `journal.jsonl`, `checkpoints/`, `recipe.json`, `selection.json`; of `train` `model/` and
+`scores.json`, of `compare` `outcome.json` and `predictions.npz`; `report.html`."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sidequest.errors import RunMismatch, SettingsError
-from sidequest.files import read_json, write_json
+from sidequest.records.runs import RunRecord
 from sidequest.runs.setup import Setup
 
 PACKAGES = ("sidequest", "torch", "transformers", "numpy", "scikit-learn", "scipy")
@@ -22,23 +23,21 @@ def open_run(directory: Path, setup: Setup, method: str, settings: dict[str, Any
     if directory.is_file():
         raise SettingsError(f"{directory}: is a file; -o takes a directory for the run")
     facts = setup.provenance(method, settings, seed)
-    run = {
-        "method": method,
-        "facts": facts,
-        "identity": setup.identity(method, settings, seed),
-        "suite_path": str(setup.suite.path.resolve()) if setup.suite.path else setup.suite.name,
-        "versions": versions(),
-    }
-    path = directory / "run.json"
-    if path.exists():
-        before = read_json(path)
-        if before["identity"] != run["identity"]:
+    run = RunRecord(
+        method=method,
+        facts=facts,
+        identity=setup.identity(method, settings, seed),
+        suite_path=str(setup.suite.path.resolve()) if setup.suite.path else setup.suite.name,
+        versions=versions(),
+    )
+    if (before := RunRecord.read_if_there(directory / RunRecord.FILE)) is not None:
+        if before.identity != run.identity:
             raise RunMismatch(
                 f"{directory}: holds another run; give another -o, or delete it:\n"
-                + "\n".join(differences({"method": before["method"], **before["facts"]}, {"method": method, **facts}))
+                + "\n".join(differences({"method": before.method, **before.facts}, {"method": method, **facts}))
             )
         return True
-    write_json(path, run)
+    run.write(directory)
     return False
 
 
@@ -52,11 +51,11 @@ def differences(before: Any, now: Any, name: str = "") -> list[str]:
     return [] if before == now else [f"  {name}: there {before!r}, now {now!r}"]
 
 
-def read_run(directory: Path) -> dict[str, Any]:
-    path = directory / "run.json"
-    if not path.exists():
+def read_run(directory: Path) -> RunRecord:
+    run = RunRecord.read_if_there(directory / RunRecord.FILE)
+    if run is None:
         raise SettingsError(f"{directory}: not a run directory (it has no run.json); `sidequest select` makes one")
-    return read_json(path)
+    return run
 
 
 def versions() -> dict[str, str]:

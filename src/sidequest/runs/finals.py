@@ -2,62 +2,98 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from sidequest.files import digest, read_json, write_json
-from sidequest.learning.fit import kept_score
+from sidequest.errors import SettingsError
+from sidequest.files import cache_directory, digest
+from sidequest.learning.meter import Meter
 from sidequest.methods.base import Plan
 from sidequest.recipe import Recipe
+from sidequest.records.base import Known, Record
+from sidequest.records.runs import Evaluation, Spent
+from sidequest.runs.predictions import read_predictions, write_predictions
 from sidequest.runs.setup import Setup
 from sidequest.runs.training import Trained, own_weights, train_recipe
 from sidequest.search.trials import TrialCache, TrialResult, plan_key
 
 
-def train_once(setup: Setup, recipe: Recipe, seed: int, run: Path | None = None) -> dict[str, Any]:
+class FinalRecord(Record):
+    """The scores and the cost of a final training. score, select_score: what the goal is, on *report* and on *select*."""
+
+    FILE: ClassVar[str] = "final.json"
+    MADE_BY: ClassVar[str] = "sidequest compare"
+
+    score: Known
+    select_score: Known
+    report: dict[str, Known]
+    select: dict[str, Known]
+    tasks: dict[str, dict[str, Known]]
+    training: Spent
+    history: tuple[Evaluation, ...]
+
+
+@dataclass(frozen=True)
+class Final:
+    """predictions: on *report* by task, as `Learner.predict` gives them."""
+
+    record: FinalRecord
+    predictions: dict[str, Any]
+
+
+class Finals:
+    """Final trainings by key: `KEY.json` and, written before it, `KEY.npz`. Shared by all methods, runs and processes."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self.directory = directory if directory is not None else cache_directory() / "finals"
+
+    def get(self, key: str) -> Final | None:
+        """What is damaged or was left by an older sidequest is trained again."""
+        try:
+            record = FinalRecord.read_if_there(self.directory / f"{key}.json")
+            return None if record is None else Final(record, read_predictions(self.directory / f"{key}.npz"))
+        except (SettingsError, ValueError):
+            return None
+
+    def put(self, key: str, final: Final) -> None:
+        write_predictions(self.directory / f"{key}.npz", final.predictions)
+        final.record.write(self.directory / f"{key}.json")
+
+
+def train_once(setup: Setup, recipe: Recipe, seed: int, run: Path | None = None) -> Final:
     """Train and score; the same phases and seed are trained once, whichever method asked for them.
 
     run: the directory of the recipe's run. A method that has trained the model itself is scored as it stands: its cost is in the
         selection.
     """
     if run is not None and (own := own_weights(run, recipe, seed)) is not None:
-        return _scores(setup, train_recipe(setup, recipe, seed, trained=own))
+        return _final(setup, train_recipe(setup, recipe, seed, trained=own))
     facts = setup.facts(recipe.tasks)
     plan = Plan(phases=recipe.phases, seed=seed)
     report = {name: task.fingerprints.get("report") for name, task in setup.suite.tasks.items()}
     used = setup.suite.tasks if setup.suite.goal == "average" else [setup.suite.primary]
-    cache = TrialCache()
     key = digest([plan_key(plan, facts), [report[name] for name in used]])
-    path = cache.directory.with_name("finals") / f"{key}.json"
-    if path.exists():
-        return read_json(path)
+    finals = Finals()
+    if (known := finals.get(key)) is not None:
+        return known
     trained = train_recipe(setup, recipe, seed)
-    cache.put(plan_key(plan, facts), _as_trial(trained))
-    data = _scores(setup, trained)
-    write_json(path, data)
-    return data
+    # A final training is also a trial, with the same score on *select*: a method may find it and not pay again.
+    meter = Meter.from_json({**trained.meter.to_json(), "trials": 1})
+    TrialCache().put(plan_key(plan, facts), TrialResult(trained.select_score, trained.history, meter))
+    final = _final(setup, trained)
+    finals.put(key, final)
+    return final
 
 
-def _scores(setup: Setup, trained: Trained) -> dict[str, Any]:
-    return {
-        "score": _score(setup, trained),
-        "report": trained.report,
-        "select": trained.select,
-        "tasks": trained.tasks,
-        "training_x": trained.meter.cost(setup.single_run_work).x,
-        "history": trained.history,
-        "meter": trained.meter.to_json(),
-    }
-
-
-def _as_trial(trained: Trained) -> TrialResult:
-    """A final training is also a trial, with the same score on *select*: a method may find it and not pay again."""
-    trained.meter.trials = 1
-    return TrialResult(kept_score(trained.history), trained.history, trained.meter)
-
-
-def _score(setup: Setup, trained: Trained) -> float:
-    metric = {name: task.metric for name, task in setup.suite.tasks.items()}
-    if setup.suite.goal == "average":
-        return sum(scores[metric[name]] for name, scores in trained.tasks.items()) / len(trained.tasks)
-    return trained.report[metric[setup.suite.primary]]
+def _final(setup: Setup, trained: Trained) -> Final:
+    record = FinalRecord(
+        score=trained.score,
+        select_score=trained.select_score,
+        report=trained.report,
+        select=trained.select,
+        tasks=trained.tasks,
+        training=Spent.of(trained.meter.cost(setup.single_run_work), trained.meter.seconds),
+        history=tuple(Evaluation(**entry) for entry in trained.history),
+    )
+    return Final(record, trained.predictions)

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from sidequest.errors import SettingsError
-from sidequest.learning.fit import kept_score
 from sidequest.methods.baselines import one_to_one
 from sidequest.recipe import Recipe
 from sidequest.runs.finals import train_once
@@ -56,9 +55,8 @@ def oracle(
         raise SettingsError(f"suite {setup.suite.name!r} has no candidates: there is nothing to choose")
     subsets = some_subsets(candidates, sample)
     jobs = [SubsetJob(auxiliaries, seed) for seed in seeds for auxiliaries in subsets]
-    common = Setup(setup.suite, setup.model, setup.train, setup.tuning)  # without what this process has already loaded
     results: dict[SubsetJob, SubsetResult] = {}
-    for count, (index, result) in enumerate(run_jobs(run_subset, common, jobs, workers), start=1):
+    for count, (index, result) in enumerate(run_jobs(run_subset, setup, jobs, workers), start=1):
         results[jobs[index]] = result
         if on_done is not None:
             on_done(count, len(jobs), jobs[index], result)
@@ -96,13 +94,10 @@ def some_subsets(candidates: Sequence[str], sample: int | None = None) -> list[t
 
 def run_subset(setup: Setup, job: SubsetJob) -> SubsetResult:
     """Train one subset on one seed, or find it."""
-    import torch
-
-    torch.set_num_threads(1)
     primary = setup.suite.primary
     recipe = Recipe(method="oracle", primary=primary, phases=(one_to_one(primary, list(job.auxiliaries)),))
-    data = train_once(setup, recipe, job.seed)
-    return SubsetResult(data["score"], kept_score(data["history"]), data["training_x"])
+    final = train_once(setup, recipe, job.seed).record
+    return SubsetResult(final.score, final.select_score, final.training.x)
 
 
 def _over_seeds(

@@ -4,44 +4,55 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from statistics import fmean
 
-from sidequest.files import write_atomically, write_json
-from sidequest.runs.comparing import Comparison
+from sidequest.files import write_atomically
+from sidequest.formatting import plain
+from sidequest.records.comparisons import Comparison, PrimariesTable, Row, TableCell, TableRow
 
 
-def write_table(comparisons: Mapping[str, Comparison], directory: Path) -> dict[str, Any]:
-    """`table.json` and `table.csv`: mean, deviation of the interval, verdict and cost of every method on every primary."""
+def write_table(comparisons: Mapping[str, Comparison], directory: Path) -> PrimariesTable:
+    """`table.json` and `table.csv`: mean, half of the interval, verdict and cost of every method on every primary."""
     methods = list(dict.fromkeys(row.method for comparison in comparisons.values() for row in comparison.rows))
-    cells: dict[str, dict[str, Any]] = {
-        method: {
-            primary: {
-                "mean": row.mean,
-                "half_interval": row.mean - row.low,
-                "difference": row.difference,
-                "verdict": row.verdict,
-                "x": row.x,
-            }
+    rows: dict[str, TableRow] = {}
+    for method in methods:
+        cells = {
+            primary: _cell(row)
             for primary, comparison in comparisons.items()
-            for row in comparison.rows
-            if row.method == method
+            if (row := comparison.row(method)) is not None
         }
-        for method in methods
-    }
-    for row in cells.values():
-        row["average"] = {"mean": sum(cell["mean"] for cell in row.values()) / len(row)}
-    table = {
-        "metrics": {primary: comparison.metric for primary, comparison in comparisons.items()},
-        "verdicts": {primary: comparison.verdict for primary, comparison in comparisons.items()},
-        "methods": cells,
-    }
-    write_json(directory / "table.json", table)
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["method", *(f"{primary} ({comparisons[primary].metric})" for primary in comparisons), "average"])
-    for method, row in cells.items():
-        writer.writerow([method, *(f"{row[name]['mean']:.6g}" for name in (*comparisons, "average"))])
-    write_atomically(directory / "table.csv", text.getvalue().encode())
+        rows[method] = TableRow(cells=cells, average=fmean(cell.mean for cell in cells.values()))
+    table = PrimariesTable(
+        metrics={primary: comparison.metric for primary, comparison in comparisons.items()},
+        verdicts={primary: comparison.verdict for primary, comparison in comparisons.items()},
+        methods=rows,
+    )
+    table.write(directory)
+    write_atomically(directory / "table.csv", to_csv(table).encode())
     return table
+
+
+def _cell(row: Row) -> TableCell:
+    difference = 0.0 if row.role == "baseline" else row.difference
+    return TableCell(
+        mean=row.mean, half_interval=row.mean - row.low, difference=difference, verdict=row.verdict, x=row.x
+    )
+
+
+def to_csv(table: PrimariesTable) -> str:
+    """Means alone; a method that is missing on a primary leaves its cell empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["method", *(f"{primary} ({metric})" for primary, metric in table.metrics.items()), "average"])
+    for method, row in table.methods.items():
+        means = [row.cells[name].mean if name in row.cells else math.nan for name in table.metrics]
+        writer.writerow([method, *(_short(mean) for mean in (*means, row.average))])
+    return text.getvalue()
+
+
+def _short(value: float) -> str:
+    shown = plain(value)
+    return "" if isinstance(shown, str) else f"{shown:.6g}"

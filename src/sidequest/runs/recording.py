@@ -18,36 +18,37 @@ from typing import Any
 
 import numpy as np
 
-from sidequest.files import read_json, write_json
 from sidequest.recipe import Recipe
+from sidequest.records.runs import ExamplesRecord, FactsRecord
 from sidequest.runs.directory import versions
 from sidequest.runs.showing import SHAPE_ONLY, examples_of
 from sidequest.tasks.check import check_suite
 from sidequest.tasks.suite import Suite
 
-RECORD, EXAMPLES = "record.json", "examples.json"
 ROWS_SHOWN = 4  # of each task and kind
 LONGEST_TEXT = 500  # characters
 
 
 def record_run(directory: Path, suite: Suite, name: str, command: str) -> None:
     """Write `record.json`, and `examples.json` of the recipes in the directory. name: of the command, as in `select`."""
-    path = directory / RECORD
-    before = read_json(path) if path.exists() else {}
-    record = {
-        "commands": before.get("commands", {}) | {name: command},
-        "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": os.cpu_count()},
-        "versions": versions(),
-        "data": check_suite(suite).to_json(),
-    }
-    write_json(path, record)
+    before = FactsRecord.read_if_there(directory / FactsRecord.FILE)
+    FactsRecord.of(
+        {
+            "version": FactsRecord.VERSION,
+            "commands": (before.commands if before else {}) | ({name: command} if command else {}),
+            "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": os.cpu_count()},
+            "versions": versions(),
+            "data": check_suite(suite).to_json(),
+        }
+    ).write(directory)
     first_seeds: dict[Path, Path] = {}  # of each method in a comparison: its rows are shown for one seed
     for run in sorted(directory.glob("**/seed-*/recipe.json")):
         first_seeds.setdefault(run.parent.parent, run)
     for recipe_file in (directory / "recipe.json", *first_seeds.values()):
-        target = recipe_file.with_name(EXAMPLES)
+        target = recipe_file.with_name(ExamplesRecord.FILE)
         if recipe_file.exists() and not target.exists():
-            write_json(target, plain_examples(Recipe.read(recipe_file), suite))
+            tasks = plain_examples(Recipe.read(recipe_file), suite)
+            ExamplesRecord.model_validate({"tasks": tasks}).write(target)
 
 
 def plain_examples(recipe: Recipe, suite: Suite) -> list[dict[str, Any]]:

@@ -4,47 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from typing import Any
 
 from sidequest.errors import RunMismatch, SidequestError
 from sidequest.numerics.statistics import mean_interval
+from sidequest.records.standings import Judged, Standing
 from sidequest.runs.selecting import make_method, select
 from sidequest.runs.setup import Setup
 from sidequest.runs.truth import TruthTable
 from sidequest.search.executors import run_jobs
 from sidequest.tasks.loading import load_suite
-
-
-@dataclass(frozen=True)
-class Judged:
-    """One method on one seed. x: cost of the selection."""
-
-    truth: str
-    method: str
-    seed: int
-    auxiliaries: list[str]
-    regret: float
-    rank: int
-    subsets: int
-    x: float
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A method over seeds on one table. relative: mean regret where choosing the worst subset is 1 and the best 0."""
-
-    truth: str
-    method: str
-    regret: float
-    low: float
-    high: float
-    relative: float
-    rank: float
-    subsets: int
-    x: float
-    seeds: int
-    failed: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,13 +69,12 @@ def judge(
         for name, settings in methods.items()
         for seed in seeds
     ]
-    common = Truth(truth.name, truth.table, Setup(truth.setup.suite, truth.setup.model, truth.setup.train))
-    found: dict[int, Judged | str] = {}
-    for count, (index, result) in enumerate(run_jobs(judge_one, common, jobs, workers), start=1):
-        found[index] = result
+    by_job: dict[int, Judged | str] = {}
+    for count, (index, result) in enumerate(run_jobs(judge_one, truth, jobs, workers), start=1):
+        by_job[index] = result
         if on_done is not None:
             on_done(count, len(jobs), result)
-    results = [found[index] for index in range(len(jobs))]
+    results = [by_job[index] for index in range(len(jobs))]
     standings = [
         _standing(truth, name, [result for job, result in zip(jobs, results, strict=True) if job.method == name])
         for name in methods
@@ -114,9 +84,6 @@ def judge(
 
 def judge_one(truth: Truth, job: JudgeJob) -> Judged | str:
     """One selection, judged; or why the method could not select."""
-    import torch
-
-    torch.set_num_threads(1)
     try:
         recipe = select(truth.setup, job.method, settings=job.settings, seed=job.seed, directory=job.directory)
     except SidequestError as error:
@@ -138,8 +105,8 @@ def _standing(truth: Truth, method: str, results: Sequence[Judged | str]) -> Sta
     judged = [result for result in results if isinstance(result, Judged)]
     subsets = len(truth.table.subsets)
     if not judged:
-        nan = float("nan")
-        return Standing(truth.name, method, nan, nan, nan, nan, nan, subsets, nan, 0, str(results[0]))
+        unknown = dict.fromkeys(("regret", "low", "high", "relative", "rank", "x"), nan)
+        return Standing(truth=truth.name, method=method, subsets=subsets, seeds=0, failed=str(results[0]), **unknown)
     mean = mean_interval([result.regret for result in judged])
     worst = max(truth.table.regret(subset.auxiliaries) for subset in truth.table.subsets)
     count = len(judged)

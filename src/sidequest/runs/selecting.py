@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sidequest.files import write_json
 from sidequest.methods import get_method
 from sidequest.methods.base import Method
 from sidequest.recipe import Recipe
+from sidequest.records.runs import SelectionRecord, WorkRecord
 from sidequest.runs.directory import open_run
 from sidequest.runs.driver import OnRound, run_method
 from sidequest.runs.setup import Setup
@@ -84,8 +84,8 @@ def select(
     if directory is not None:
         recipe.write(directory / "recipe.json")
         # What was reused depends on what ran before: it stands here, not in the recipe.
-        found = {"heads": heads.summary()} if heads.summary() else {}
-        write_json(directory / "selection.json", {"meter": learner.meter.to_json(), **found})
+        meter = WorkRecord.model_validate(learner.meter.to_json())
+        SelectionRecord(meter=meter, heads=heads.summary()).write(directory)
     return recipe
 
 
@@ -103,13 +103,10 @@ def _trials(
     """Where trials run, and the ledger that they are written into if there is a place for one."""
     with ExitStack() as stack:
         runner: TrialRunner
-        plain = Setup(
-            setup.suite, setup.model, setup.train, setup.tuning
-        )  # without what this process has already loaded
         if ray is not None:
-            runner = stack.enter_context(RayTrials(functools.partial(local_trials, plain), workers, ray))
+            runner = stack.enter_context(RayTrials(functools.partial(local_trials, setup), workers, ray))
         elif workers > 1:
-            runner = stack.enter_context(ProcessTrials(functools.partial(local_trials, plain), workers))
+            runner = stack.enter_context(ProcessTrials(functools.partial(local_trials, setup), workers))
         else:
             runner = local_trials(setup, learner, on_batches)
         if storage is not None or directory is not None:

@@ -47,6 +47,10 @@ class Setup:
         kind, own = kind_of(suite, model_settings), defaults.get("train", {})
         return cls(suite, model_settings, training_settings(kind, card, own, train or {}, f"{where}: train"))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For a worker process: without what this process has already loaded."""
+        return {"suite": self.suite, "model": self.model, "train": self.train, "tuning": self.tuning}
+
     @functools.cached_property
     def family(self) -> Any:
         from sidequest.models import family

@@ -8,29 +8,36 @@ from pathlib import Path
 from typing import Any
 
 from sidequest.files import write_json
-from sidequest.learning.fit import Progress, fit
+from sidequest.learning.fit import Progress, fit, kept_score, score_of
 from sidequest.learning.meter import Meter
 from sidequest.recipe import Recipe
+from sidequest.records.runs import Evaluation, ScoresRecord, Spent
 from sidequest.runs.driver import TRAINED
 from sidequest.runs.setup import Setup
 from sidequest.tasks.majority import majority_score
+from sidequest.tasks.metrics import compute_all
+from sidequest.tasks.suite import Suite
 
 READING = "reading.json"  # beside an exported model: how the user's files are read, so that `predict` reads them alike
 
 
 @dataclass(frozen=True)
 class Trained:
-    """select and report: every metric of the primary (and of all tasks, by name, when the goal is `average`)."""
+    """A final model, scored once.
+
+    select, report: every metric of the primary. tasks: of the primary on *report*, and of all tasks when the goal is `average`.
+    score, select_score: what the goal is, on *report* and on *select*. predictions: on *report*, by task.
+    """
 
     select: dict[str, float]
     report: dict[str, float]
     tasks: dict[str, dict[str, float]]
+    score: float
+    select_score: float
     history: list[dict[str, Any]]
     meter: Meter
     majority: float | None
-
-    def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "meter": self.meter.to_json()}
+    predictions: dict[str, Any]
 
 
 def train_recipe(
@@ -62,28 +69,51 @@ def train_recipe(
             progress=progress,
             checkpoints=checkpoints,
         ).history
-    meter = Meter.from_json(learner.meter.to_json())  # what training cost, without the looks that follow
+    meter = Meter.from_json(learner.meter.to_json())  # what training cost, without the evaluations that follow
     suite, primary = setup.suite, setup.suite.primary
-    tasks = {
-        name: learner.evaluate_all(name, "report")
+    scored = [
+        name
         for name, task in suite.tasks.items()
         if "report" in task.splits and (suite.goal == "average" or name == primary)
-    }
+    ]
+    predictions = {name: learner.predict(name, "report") for name in scored}
+    tasks = {name: _scores(suite, name, predictions[name]) for name in scored}
+    select = learner.evaluate_all(primary, "select")
     scores = Trained(
-        select=learner.evaluate_all(primary, "select"),
+        select=select,
         report=tasks[primary],
         tasks=tasks,
+        score=sum(tasks[name][suite.tasks[name].metric] for name in scored) / len(scored),
+        select_score=kept_score(history) if history else score_of(learner, suite.goal),
         history=history,
         meter=meter,
         majority=majority_score(suite.tasks[primary]),
+        predictions=predictions,
     )
     if directory is not None:
         setup.family.export(learner.model, suite.tasks[primary], directory / "model")
         write_json(directory / "model" / READING, suite.tasks[primary].inputs)
-        write_json(directory / "scores.json", scores.to_json())
+        scores_record(setup, scores, seed).write(directory)
         if checkpoints is not None and checkpoints.exists():
             shutil.rmtree(checkpoints)
     return scores
+
+
+def _scores(suite: Suite, name: str, predictions: Any) -> dict[str, float]:
+    task = suite.tasks[name]
+    return compute_all(task.metrics, predictions, task.splits["report"].target, task.labels)
+
+
+def scores_record(setup: Setup, trained: Trained, seed: int) -> ScoresRecord:
+    return ScoresRecord(
+        seed=seed,
+        select=trained.select,
+        report=trained.report,
+        tasks=trained.tasks,
+        history=tuple(Evaluation(**entry) for entry in trained.history),
+        training=Spent.of(trained.meter.cost(setup.single_run_work), trained.meter.seconds),
+        majority=trained.majority,
+    )
 
 
 def own_weights(run: Path, recipe: Recipe, seed: int) -> Path | None:

@@ -13,6 +13,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from sidequest.methods.base import Plan
@@ -29,11 +30,14 @@ def run_jobs(
 ) -> Iterator[tuple[int, Result]]:
     """Yield (index, function(common, job)) for every job, as they end; in order with one worker.
 
-    function: a module-level function. An error in a job stops the rest and is raised here.
+    function: a module-level function. An error in a job stops the rest and is raised here. A job that runs in this process has
+    one torch thread too, so that its result does not depend on the number of workers; the caller's threads are given back.
     """
     if workers <= 1 or len(jobs) <= 1:
         for index, job in enumerate(jobs):
-            yield index, function(common, job)
+            with one_torch_thread():
+                result = function(common, job)
+            yield index, result
         return
     with _one_thread_each():
         pool = ProcessPoolExecutor(
@@ -45,6 +49,19 @@ def run_jobs(
                 yield waiting[future], future.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """One torch thread for a while, in this process."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class _one_thread_each:  # noqa: N801 - reads as a phrase where it is used

@@ -1,0 +1,253 @@
+"""What a comparison leaves: a record for each method and seed, the table, and the large table over several primaries."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, model_serializer
+from pydantic_core.core_schema import SerializerFunctionWrapHandler
+
+from sidequest.records.base import Known, Part, Record
+from sidequest.records.runs import Evaluation, Spent
+
+# What a row is: the baseline that differences are taken to, another control that a method has to beat, or a method.
+Role = Literal["baseline", "control", "method"]
+Verdict = Literal["helps", "hurts", "not shown", "no verdict", "baseline", "control"]
+
+_OLD_VERDICTS = {"no clear difference": "not shown"}
+
+
+class Outcome(Record):
+    """One method on one seed.
+
+    score: on *report*, what methods are compared by; select_score: the same on *select*, of the model that was kept.
+    report, select: every metric of the primary. tasks: of every task on *report* where the goal is their average.
+    selection, training: what each cost. seconds: of both, by the clock. stopped: whether the selection reached its budget.
+    peak_memory: of the process, in bytes. directory: of the run, relative to the comparison's.
+    """
+
+    FILE: ClassVar[str] = "outcome.json"
+    MADE_BY: ClassVar[str] = "sidequest compare"
+
+    method: str
+    seed: int
+    score: Known
+    select_score: Known = math.nan
+    report: dict[str, Known]
+    select: dict[str, Known]
+    tasks: dict[str, dict[str, Known]]
+    auxiliaries: list[str]
+    selection: Spent = Spent()
+    training: Spent = Spent()
+    seconds: float = 0.0
+    stopped: bool = False
+    peak_memory: int | None = None
+    history: tuple[Evaluation, ...] = ()
+    directory: str = ""
+
+    @property
+    def x(self) -> float:
+        return self.selection.x + self.training.x
+
+    @property
+    def examples(self) -> int:
+        return self.selection.examples + self.training.examples
+
+    @property
+    def tokens(self) -> int:
+        return self.selection.tokens + self.training.tokens
+
+    @classmethod
+    def upgraded(cls, data: Any, version: int) -> Any:
+        new = {key: value for key, value in data.items() if key in cls.model_fields}
+        new["selection"] = {"x": data["selection_x"]}
+        new["training"] = {key: data.get(key, 0) for key in ("examples", "tokens")} | {"x": data["training_x"]}
+        new["directory"] = f"{data['method']}/seed-{data['seed']}"
+        return new | {"version": cls.VERSION}
+
+
+class MissingCell(Part):
+    """A method on a seed that failed by itself. error: why, in one line."""
+
+    method: str
+    seed: int
+    error: str
+
+
+class Difference(Part):
+    """A method's paired difference to a control, over the seeds that both have.
+
+    low, high: the t interval at 95 % over seeds; bootstrap_low, bootstrap_high: the bootstrap's. rows_low, rows_high: over seeds
+    and *report* rows, both drawn again. p_value: of the two-sided paired t test. effect_size: Hedges' g.
+    """
+
+    to: str
+    mean: Known
+    low: Known = math.nan
+    high: Known = math.nan
+    rows_low: Known = math.nan
+    rows_high: Known = math.nan
+    bootstrap_low: Known = math.nan
+    bootstrap_high: Known = math.nan
+    p_value: Known = math.nan
+    effect_size: Known = math.nan
+    n: int = 0
+
+
+class Row(Part):
+    """A method over its seeds. against: its differences to the baseline first, then to the other controls.
+
+    low, high: the t interval of the mean. p_value: of the verdict's claim about this method alone; p_corrected: after Holm's
+    correction for all the methods compared, which the verdict rests on. probability_best: how often its mean is the highest when
+    the seeds are drawn again. chosen: the share of seeds in which each candidate was. Costs are means over seeds.
+    """
+
+    method: str
+    role: Role = "method"
+    seeds: list[int]
+    scores: list[float]
+    mean: Known
+    low: Known
+    high: Known
+    against: tuple[Difference, ...] = ()
+    verdict: Verdict
+    p_value: Known = math.nan
+    p_corrected: Known = math.nan
+    probability_best: Known = math.nan
+    x: Known
+    selection_x: Known = 0.0
+    seconds: float = 0.0
+    examples: float = 0.0
+    tokens: float = 0.0
+    peak_memory_mb: float | None = None
+    stopped: float = 0.0
+    chosen: dict[str, float] = Field(default_factory=dict)
+
+    @property
+    def to_baseline(self) -> Difference | None:
+        """None for the baseline itself, and where no seed has both."""
+        return self.against[0] if self.against else None
+
+    @property
+    def difference(self) -> float:
+        return self.against[0].mean if self.against else math.nan
+
+    def to(self, control: str) -> Difference | None:
+        return next((difference for difference in self.against if difference.to == control), None)
+
+
+class Comparison(Record):
+    """The table of a comparison. `verdict` and the words around it are in `sidequest.records.verdicts`.
+
+    metric: of the scores, on *report*. baseline: what differences are taken to. controls: what a method has to beat besides, of
+    those that this model has. majority: what always answering the most frequent class scores. missing: what failed by itself;
+    command: what repeats it. budget: the most that a selection could cost, in x. still_improving: whether the primary alone was
+    still getting better on *select* when its training ended.
+    """
+
+    FILE: ClassVar[str] = "comparison.json"
+    MADE_BY: ClassVar[str] = "sidequest compare"
+
+    suite: str
+    primary: str
+    goal: str = "primary"
+    metric: str
+    report_rows: int | None = None
+    seeds: list[int]
+    baseline: str = "single"
+    controls: list[str] = Field(default_factory=list)
+    majority: float | None = None
+    rows: tuple[Row, ...]
+    outcomes: tuple[Outcome, ...] = ()
+    missing: tuple[MissingCell, ...] = ()
+    command: str = ""
+    budget: float | None = None
+    still_improving: bool = False
+
+    def row(self, method: str) -> Row | None:
+        return next((row for row in self.rows if row.method == method), None)
+
+    @property
+    def verdict(self) -> str:
+        """The answer in words."""
+        from sidequest.records.verdicts import headline
+
+        return headline(self)
+
+    @model_serializer(mode="wrap")
+    def _with_verdict(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {**plain(self), "verdict": self.verdict}
+
+    @classmethod
+    def upgraded(cls, data: Any, version: int) -> Any:
+        rows = [_upgraded_row(row, data["seeds"]) for row in data["rows"]]
+        outcomes = [Outcome.upgraded(outcome, 0) for outcome in data.get("outcomes", [])]
+        kept = {key: data[key] for key in ("suite", "primary", "metric", "seeds", "majority", "budget") if key in data}
+        return {**kept, "rows": rows, "outcomes": outcomes}
+
+    @classmethod
+    def of(cls, data: Any, where: Any = "") -> Comparison:
+        if isinstance(data, dict):  # written for other readers, made anew here
+            data = {key: value for key, value in data.items() if key != "verdict"}
+        return super().of(data, where)
+
+
+def _upgraded_row(row: dict[str, Any], seeds: list[int]) -> dict[str, Any]:
+    """A row of 0.1: only `single` was a control, and the p-value was the corrected one."""
+    verdict = _OLD_VERDICTS.get(row["verdict"], row["verdict"])
+    new = {key: value for key, value in row.items() if key in Row.model_fields and key != "p_value"}
+    new |= {"seeds": seeds, "verdict": verdict, "role": "baseline" if verdict == "baseline" else "method"}
+    new["p_corrected"] = row.get("p_value", math.nan)
+    if verdict != "baseline":
+        same = ("bootstrap_low", "bootstrap_high", "effect_size")
+        new["against"] = [
+            {
+                "to": "single",
+                "mean": row["difference"],
+                "low": row["difference_low"],
+                "high": row["difference_high"],
+                "n": len(seeds),
+                **{key: row[key] for key in same if key in row},
+            }
+        ]
+    return new
+
+
+class TableCell(Part):
+    """A method on one primary."""
+
+    mean: Known
+    half_interval: Known
+    difference: Known
+    verdict: Verdict
+    x: Known
+
+
+class TableRow(Part):
+    """average: the mean over the primaries that the method has."""
+
+    cells: dict[str, TableCell]
+    average: Known
+
+
+class PrimariesTable(Record):
+    """A row per method and a column per primary. verdicts: of each primary's own comparison."""
+
+    FILE: ClassVar[str] = "table.json"
+    MADE_BY: ClassVar[str] = "sidequest compare --primary"
+
+    metrics: dict[str, str]
+    verdicts: dict[str, str]
+    methods: dict[str, TableRow]
+
+    @classmethod
+    def upgraded(cls, data: Any, version: int) -> Any:
+        methods = {}
+        for method, cells in data["methods"].items():
+            own = {
+                name: {**cells[name], "verdict": _OLD_VERDICTS.get(cells[name]["verdict"], cells[name]["verdict"])}
+                for name in data["metrics"]
+            }
+            methods[method] = {"cells": own, "average": cells["average"]["mean"]}
+        return {"metrics": data["metrics"], "verdicts": data["verdicts"], "methods": methods}

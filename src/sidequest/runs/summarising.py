@@ -1,0 +1,175 @@
+"""From outcomes to a table: means, intervals, paired differences to the controls, and verdicts corrected for many methods."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+from sidequest.numerics.statistics import holm, mean_interval, paired_comparison, probability_best, verdict
+from sidequest.records.comparisons import Comparison, Difference, MissingCell, Outcome, Role, Row, Verdict
+from sidequest.runs.setup import Setup
+from sidequest.tasks.majority import majority_score
+
+BASELINE = "single"
+AVERAGE_BASELINE = "uniform"  # where the goal is the average of all tasks, no task is the primary
+CONTROLS = ("single-long", "probe")
+
+
+def baseline_of(setup: Setup) -> str:
+    """What differences are taken to."""
+    return AVERAGE_BASELINE if setup.suite.goal == "average" else BASELINE
+
+
+def summarise(
+    setup: Setup,
+    outcomes: Sequence[Outcome],
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    budget: float | None = None,
+    *,
+    missing: Sequence[MissingCell] = (),
+    command: str = "",
+) -> Comparison:
+    """The table over these methods, in this order; a method without any outcome is left out."""
+    by_method = {
+        method: {outcome.seed: outcome for outcome in outcomes if outcome.method == method} for method in methods
+    }
+    by_method = {method: found for method, found in by_method.items() if found}
+    baseline = baseline_of(setup)
+    controls = [name for name in CONTROLS if name in by_method]
+    # Where the goal is the average, policies are compared with each other: the others are there to be seen.
+    to_beat = [baseline] if setup.suite.goal == "average" else [baseline, *controls]
+    roles: dict[str, Role] = {
+        name: "baseline" if name == baseline else "control" if name in controls else "method" for name in by_method
+    }
+    differences = {
+        method: _differences(by_method, method, [baseline] if roles[method] == "control" else to_beat)
+        for method in by_method
+    }
+    claims = {method: _claim(differences[method]) for method in by_method if roles[method] == "method"}
+    # Corrected for many comparisons: where nothing helps, *any* claim that something does appears at the stated rate.
+    corrected = dict(zip(claims, holm(list(claims.values())).tolist(), strict=True)) if claims else {}
+    likely = _probability_best(by_method)
+    rows = [
+        _row(
+            method,
+            roles[method],
+            list(by_method[method].values()),
+            differences[method],
+            claims.get(method, math.nan),
+            corrected.get(method, math.nan),
+            likely.get(method, math.nan),
+            setup.suite.candidates,
+        )
+        for method in by_method
+    ]
+    task = setup.suite.tasks[setup.suite.primary]
+    average = setup.suite.goal == "average"
+    return Comparison(
+        suite=setup.suite.name,
+        primary=setup.suite.primary,
+        goal=setup.suite.goal,
+        metric="mean score" if average else task.metric,
+        report_rows=len(task.splits["report"]) if "report" in task.splits else None,
+        seeds=list(seeds),
+        baseline=baseline,
+        controls=[] if average else controls,
+        majority=None if average else majority_score(task),
+        rows=tuple(rows),
+        outcomes=tuple(outcomes),
+        missing=tuple(missing),
+        command=command,
+        budget=budget,
+    )
+
+
+def _differences(
+    outcomes: Mapping[str, Mapping[int, Outcome]], method: str, controls: Sequence[str]
+) -> tuple[Difference, ...]:
+    out = []
+    for control in controls:
+        both = [seed for seed in outcomes[method] if seed in outcomes.get(control, {})]
+        if control == method or not both:
+            continue
+        ours, theirs = ([outcomes[name][seed].score for seed in both] for name in (method, control))
+        paired = paired_comparison(ours, theirs)
+        out.append(
+            Difference(
+                to=control,
+                mean=paired.mean,
+                low=paired.low,
+                high=paired.high,
+                bootstrap_low=paired.bootstrap_low,
+                bootstrap_high=paired.bootstrap_high,
+                p_value=paired.p_value,
+                effect_size=paired.effect_size,
+                n=paired.n,
+            )
+        )
+    return tuple(out)
+
+
+def _claim(differences: Sequence[Difference]) -> float:
+    """The p-value of what a verdict would say: that the method is above *every* control, or that it is below the baseline.
+
+    A claim about all controls holds if each of its parts does, so the largest of their p-values is its own (an
+    intersection-union test) and the number of controls needs no correction.
+    """
+    if differences and all(difference.mean > 0 for difference in differences):
+        return max(difference.p_value for difference in differences)
+    if differences and differences[0].mean < 0:
+        return differences[0].p_value
+    return 1.0
+
+
+def _verdict(role: Role, differences: Sequence[Difference], p_corrected: float) -> Verdict:
+    if role != "method":
+        return role
+    if not differences:
+        return "no verdict"
+    return verdict(differences[0].mean, p_corrected, min(difference.n for difference in differences))
+
+
+def _row(
+    method: str,
+    role: Role,
+    outcomes: Sequence[Outcome],
+    differences: tuple[Difference, ...],
+    p_value: float,
+    p_corrected: float,
+    likely: float,
+    candidates: Iterable[str],
+) -> Row:
+    mean = mean_interval([outcome.score for outcome in outcomes])
+    peaks = [outcome.peak_memory / 1e6 for outcome in outcomes if outcome.peak_memory is not None]
+    return Row(
+        method=method,
+        role=role,
+        seeds=[outcome.seed for outcome in outcomes],
+        scores=[outcome.score for outcome in outcomes],
+        mean=mean.mean,
+        low=mean.low,
+        high=mean.high,
+        against=differences,
+        verdict=_verdict(role, differences, p_corrected),
+        p_value=p_value,
+        p_corrected=p_corrected,
+        probability_best=likely,
+        x=fmean(outcome.x for outcome in outcomes),
+        selection_x=fmean(outcome.selection.x for outcome in outcomes),
+        seconds=fmean(outcome.seconds for outcome in outcomes),
+        examples=fmean(outcome.examples for outcome in outcomes),
+        tokens=fmean(outcome.tokens for outcome in outcomes),
+        peak_memory_mb=max(peaks, default=None),
+        stopped=fmean(outcome.stopped for outcome in outcomes),
+        chosen={name: fmean(name in outcome.auxiliaries for outcome in outcomes) for name in candidates},
+    )
+
+
+def _probability_best(outcomes: Mapping[str, Mapping[int, Outcome]]) -> dict[str, float]:
+    """Over the seeds that all methods have."""
+    common = [seed for seed in next(iter(outcomes.values()), {}) if all(seed in found for found in outcomes.values())]
+    if not common:
+        return {}
+    return probability_best({method: [found[seed].score for seed in common] for method, found in outcomes.items()})
