@@ -1,0 +1,171 @@
+"""Who takes part: sidequest's `single` with each kind of model, and the plain alternatives.
+
+A contender turns a task and a seed into an `Outcome`. Its settings, with the content of the rows, are the key of its cells:
+change them, and its cells are computed again.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sidequest.tasks.metrics import compute_all
+from sidequest.tasks.task import Form, Objective, Task
+from strength_parts import plain
+from strength_parts.finetuned import FineTuning, setfit
+from strength_parts.primaries import FEW, SETFIT
+
+WORDS = (Form.TEXT, Form.PAIR, Form.CHOICES, Form.TOKENS)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """report: every metric of the task. select: sidequest's own score on *select*, which chooses among its kinds."""
+
+    report: dict[str, float]
+    select: float | None = None
+
+
+@dataclass(frozen=True)
+class Contender:
+    """ours: a kind of sidequest's models, whose cells also depend on the version of the training code."""
+
+    name: str
+    about: str
+    fits: Callable[[Task], bool]
+    run: Callable[[Task, int], Outcome]
+    settings: dict[str, Any] = field(default_factory=dict)
+    ours: bool = False
+    warm: Callable[[Task], None] | None = None
+    missing: str | None = None
+
+    def facts(self, task: Task) -> dict[str, Any]:
+        """What decides a cell besides rows and seed."""
+        return own_facts(task, self.settings) if self.ours else self.settings
+
+
+def _alternative(
+    name: str,
+    about: str,
+    fits: Callable[[Task], bool],
+    predict: Callable[[Task, int], Any],
+    settings: dict[str, Any],
+    *,
+    frozen: bool = False,
+    missing: str | None = None,
+) -> Contender:
+    def run(task: Task, seed: int) -> Outcome:
+        target: Any = task.splits["report"].target
+        return Outcome(compute_all(task.metrics, predict(task, seed), target, task.labels))
+
+    return Contender(name, about, fits, run, settings, warm=plain.warm if frozen else None, missing=missing)
+
+
+# ---- sidequest's own --------------------------------------------------------------------------------------------------------
+
+
+def own_setup(task: Task, settings: dict[str, Any]) -> Any:
+    """The primary alone, with the library's defaults for everything but the kind of model."""
+    from sidequest.runs.setup import Setup
+    from sidequest.tasks.suite import Suite
+
+    return Setup.of(Suite.of(task), model={"kind": settings["kind"]})
+
+
+def own_facts(task: Task, settings: dict[str, Any]) -> dict[str, Any]:
+    from sidequest.search.trials import training_code_version
+
+    setup = own_setup(task, settings)
+    return {
+        **settings,
+        "model": setup.model.model_dump(mode="json"),
+        "train": setup.train.model_dump(mode="json"),
+        "code": training_code_version(),
+    }
+
+
+def _own(kind: str, forms: tuple[Form, ...], about: str) -> Contender:
+    settings = {"kind": kind}
+
+    def warm(task: Task) -> None:
+        setup = own_setup(task, settings)
+        for rows in task.splits.values():
+            setup.family.inputs(task, rows)
+
+    def run(task: Task, seed: int) -> Outcome:
+        import sidequest
+
+        setup = own_setup(task, settings)
+        recipe = sidequest.select(setup, "single", seed=seed)
+        trained = sidequest.train_recipe(setup, recipe, seed)
+        return Outcome(trained.report, trained.select[task.metric])
+
+    return Contender(kind, about, lambda task: task.form in forms, run, settings, ours=True, warm=warm)
+
+
+OWN = (
+    _own("pooled", (Form.TEXT, Form.PAIR, Form.CHOICES), "`single` over frozen sentence vectors"),
+    _own("bilstm", WORDS, "`single` over frozen token states"),
+    _own("hf", WORDS, "`single`, fine-tuning"),
+    _own("convnet", (Form.IMAGE,), "`single` with a convolutional network"),
+)
+
+
+# ---- alternatives -----------------------------------------------------------------------------------------------------------
+
+USUAL = {"epochs": 3, "learning_rate": 5e-5}
+FEW_SAMPLE = {"epochs": 20, "learning_rate": 1e-4}
+ITERATIONS = 5
+NO_SETFIT = None if importlib.util.find_spec("setfit") else "pip install setfit"
+
+ALTERNATIVES = (
+    _alternative(
+        "cosine",
+        "the cosine of frozen sentence vectors, untrained (two classes: one threshold)",
+        plain.has_cosine,
+        plain.cosine,
+        {"version": 1},
+        frozen=True,
+    ),
+    _alternative(
+        "probe",
+        "RidgeCV or LogisticRegressionCV on the same frozen states; logistic regression on word states of four layers; on pixels",
+        lambda task: True,
+        plain.probe,
+        {"version": 1},
+        frozen=True,
+    ),
+    _alternative(
+        "svm",
+        "an RBF SVM on pixels, C and width by cross-validation",
+        lambda task: task.form == Form.IMAGE,
+        plain.pixel_svm,
+        {"version": 1},
+    ),
+    _alternative(
+        "finetune",
+        "a plain transformers loop, 3 epochs at 5e-5, batches of 16, warm-up 0.1",
+        lambda task: task.form in WORDS,
+        FineTuning(**USUAL),  # type: ignore[arg-type]
+        {"version": 1, **USUAL},
+    ),
+    _alternative(
+        FEW,
+        "the same loop, 20 epochs at 1e-4",
+        lambda task: task.form in WORDS,
+        FineTuning(**FEW_SAMPLE),  # type: ignore[arg-type]
+        {"version": 1, **FEW_SAMPLE},
+    ),
+    _alternative(
+        SETFIT,
+        f"SetFit with {ITERATIONS} pairs of each sign per row",
+        lambda task: task.form == Form.TEXT and task.objective == Objective.CLASSIFICATION,
+        lambda task, seed: setfit(task, seed, iterations=ITERATIONS),
+        {"version": 1, "iterations": ITERATIONS},
+        missing=NO_SETFIT,
+    ),
+)
+
+CONTENDERS = (*OWN, *ALTERNATIVES)

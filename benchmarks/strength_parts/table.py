@@ -1,0 +1,182 @@
+"""From cells to the table: means, deviations, and a verdict per primary."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from strength_parts.journal import Cell
+
+Scores = Mapping[int, float]  # by seed
+
+
+@dataclass(frozen=True)
+class Entry:
+    """All seeds of one contender on one primary."""
+
+    contender: str
+    cells: Mapping[int, Cell]
+
+    @property
+    def scores(self) -> dict[int, float]:
+        return {seed: cell.score for seed, cell in sorted(self.cells.items())}
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.scores.values())
+
+    @property
+    def deviation(self) -> float:
+        return statistics.stdev(self.scores.values()) if len(self.cells) > 1 else math.nan
+
+    @property
+    def seconds(self) -> float:
+        return statistics.fmean(cell.seconds for cell in self.cells.values())
+
+    @property
+    def select(self) -> float:
+        return statistics.fmean(cell.select for cell in self.cells.values() if cell.select is not None)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """sidequest's kind that is best on *select* against the alternative that is best on *report*: the comparison is hard on
+    sidequest twice, because the alternative is chosen by the score that judges it."""
+
+    primary: str
+    ours: Entry
+    best: Entry
+    difference: float
+    standard_error: float
+
+    @property
+    def below(self) -> bool:
+        """By more than one standard error. With one seed there is none, and any difference counts."""
+        error = 0.0 if math.isnan(self.standard_error) else self.standard_error
+        return self.difference < -error
+
+
+def entries(cells: Iterable[Cell]) -> dict[str, dict[str, Entry]]:
+    """primary → contender → entry."""
+    grouped: dict[str, dict[str, dict[int, Cell]]] = {}
+    for cell in cells:
+        grouped.setdefault(cell.primary, {}).setdefault(cell.contender, {})[cell.seed] = cell
+    return {p: {c: Entry(c, by_seed) for c, by_seed in inner.items()} for p, inner in grouped.items()}
+
+
+def paired(one: Scores, other: Scores) -> tuple[float, float]:
+    """Mean difference over the seeds that both have, and its standard error (NaN with a single seed)."""
+    differences = [one[seed] - other[seed] for seed in sorted(set(one) & set(other))]
+    if not differences:
+        return math.nan, math.nan
+    error = statistics.stdev(differences) / math.sqrt(len(differences)) if len(differences) > 1 else math.nan
+    return statistics.fmean(differences), error
+
+
+def best_kind(found: Mapping[str, Entry], own: Sequence[str]) -> Entry | None:
+    """The kind with the best mean on *select*; *report* has no part in it. A tie goes to the one listed first."""
+    kinds = [found[name] for name in own if name in found]
+    return max(kinds, key=lambda entry: entry.select, default=None)
+
+
+def verdicts(table: Mapping[str, Mapping[str, Entry]], own: Sequence[str], others: Sequence[str]) -> list[Verdict]:
+    out = []
+    for primary, found in table.items():
+        ours = best_kind(found, own)
+        rivals = [found[name] for name in others if name in found]
+        if ours is None or not rivals:
+            continue
+        best = max(rivals, key=lambda entry: entry.mean)
+        out.append(Verdict(primary, ours, best, *paired(ours.scores, best.scores)))
+    return out
+
+
+def overall(table: Mapping[str, Mapping[str, Entry]], own: Sequence[str], others: Sequence[str]) -> dict[str, float]:
+    """Means over the primaries that have both: sidequest's chosen kind, the mean alternative, and the best alternative."""
+    rows = []
+    for found in table.values():
+        ours, rivals = best_kind(found, own), [found[name].mean for name in others if name in found]
+        if ours is not None and rivals:
+            rows.append((ours.mean, statistics.fmean(rivals), max(rivals)))
+    if not rows:
+        return {}
+    names = ("sidequest", "mean of the alternatives", "best alternative")
+    return dict(zip(names, map(statistics.fmean, zip(*rows, strict=True)), strict=True))
+
+
+def markdown(table: Mapping[str, Mapping[str, Entry]], own: Sequence[str], others: Sequence[str]) -> str:
+    """Three tables: scores, verdicts, seconds."""
+    columns = [name for name in (*own, *others) if any(name in found for found in table.values())]
+    lines = [_line(["primary", "labelled / report", "metric", *columns]), _rule(3 + len(columns))]
+    for primary, found in table.items():
+        cell = next(iter(next(iter(found.values())).cells.values()))
+        rows = f"{cell.rows['train']} + {cell.rows['select']} / {cell.rows['report']}"
+        lines.append(_line([primary, rows, cell.metric, *(_score(found.get(name)) for name in columns)]))
+    lines += [
+        "",
+        _line(["primary", "kind", "sidequest", "best alternative", "its score", "difference", "verdict"]),
+        _rule(7),
+    ]
+    for each in verdicts(table, own, others):
+        difference = f"{each.difference:+.3f} ± {each.standard_error:.3f}"
+        verdict = "**below**" if each.below else "not below"
+        scores = [_score(each.ours), each.best.contender, _score(each.best)]
+        lines.append(_line([each.primary, each.ours.contender, *scores, difference, verdict]))
+    lines += ["", *(f"{name}: {value:.3f}" for name, value in overall(table, own, others).items())]
+    lines += ["", _line(["seconds per cell", *columns]), _rule(1 + len(columns))]
+    for primary, found in table.items():
+        seconds = [f"{found[name].seconds:.1f}" if name in found else "" for name in columns]
+        lines.append(_line([primary, *seconds]))
+    return "\n".join(lines) + "\n"
+
+
+def as_json(table: Mapping[str, Mapping[str, Entry]], own: Sequence[str], others: Sequence[str]) -> dict[str, Any]:
+    return {
+        "scores": {
+            primary: {
+                name: {
+                    "scores": entry.scores,
+                    "mean": entry.mean,
+                    "deviation": _finite(entry.deviation),
+                    "seconds": entry.seconds,
+                }
+                for name, entry in found.items()
+            }
+            for primary, found in table.items()
+        },
+        "verdicts": [
+            {
+                "primary": each.primary,
+                "kind": each.ours.contender,
+                "best_alternative": each.best.contender,
+                "difference": each.difference,
+                "standard_error": _finite(each.standard_error),
+                "below": each.below,
+            }
+            for each in verdicts(table, own, others)
+        ],
+        "overall": overall(table, own, others),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _score(entry: Entry | None) -> str:
+    if entry is None:
+        return ""
+    if len(entry.cells) == 1:
+        return f"{entry.mean:.3f}"
+    return f"{entry.mean:.3f} ± {entry.deviation:.3f}"
+
+
+def _line(parts: Sequence[str]) -> str:
+    return f"| {' | '.join(parts)} |"
+
+
+def _rule(columns: int) -> str:
+    return _line(["---"] * columns)
