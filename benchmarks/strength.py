@@ -28,14 +28,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
+from strength_parts.contenders import ALTERNATIVES, CONTENDERS, OWN, TUNED, Contender
+from strength_parts.journal import Cell, Journal, cell_key
+from strength_parts.primaries import PRIMARIES, SMALL, Primary, available, content, data_directory
+from strength_parts.table import as_json, entries, markdown
 
 from sidequest.errors import SettingsError, unknown
 from sidequest.files import cache_directory, write_atomically
 from sidequest.tasks.task import Task
-from strength_parts.contenders import ALTERNATIVES, CONTENDERS, OWN, Contender
-from strength_parts.journal import Cell, Journal, cell_key
-from strength_parts.primaries import PRIMARIES, SMALL, Primary, available, content, data_directory
-from strength_parts.table import as_json, entries, markdown
 
 
 def plan(
@@ -154,14 +154,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for each in journal.cells()
             if each.code == options.code and each.primary in names and each.seed < seeds
         ]
-    own, others = ([each.name for each in group] for group in (OWN, ALTERNATIVES))
+    names_of = [[each.name for each in group] for group in (OWN, TUNED, ALTERNATIVES)]
     table = {name: found for name, found in entries(cells).items() if found}
     table = {primary.name: table[primary.name] for primary in primaries if primary.name in table}
-    text = markdown(table, own, others)
+    text = markdown(table, *names_of)
     print(f"\n{text}")
     if options.output is not None:
         write_atomically(options.output, text.encode())
-        numbers = json.dumps(as_json(table, own, others), indent=2)
+        numbers = json.dumps(as_json(table, *names_of), indent=2)
         write_atomically(options.output.with_suffix(".json"), numbers.encode())
     return 0
 

@@ -75,7 +75,7 @@ def own_setup(task: Task, settings: dict[str, Any]) -> Any:
 
 
 def own_facts(task: Task, settings: dict[str, Any]) -> dict[str, Any]:
-    from sidequest.search.trials import training_code_version
+    from sidequest.search.code_version import training_code_version
 
     setup = own_setup(task, settings)
     return {
@@ -86,8 +86,9 @@ def own_facts(task: Task, settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _own(kind: str, forms: tuple[Form, ...], about: str) -> Contender:
-    settings = {"kind": kind}
+def _own(kind: str, forms: tuple[Form, ...], about: str, tune: int = 0) -> Contender:
+    """tune: how many trainings the tuning of the primary may take; it sees *train* and *select* only."""
+    settings: dict[str, Any] = {"kind": kind} | ({"tune": tune} if tune else {})
 
     def warm(task: Task) -> None:
         setup = own_setup(task, settings)
@@ -98,18 +99,31 @@ def _own(kind: str, forms: tuple[Form, ...], about: str) -> Contender:
         import sidequest
 
         setup = own_setup(task, settings)
+        if tune:
+            from sidequest.runs.tuning import tune as tuned
+
+            setup = tuned(setup, tune, seed=seed).apply(setup)
         recipe = sidequest.select(setup, "single", seed=seed)
         trained = sidequest.train_recipe(setup, recipe, seed)
         return Outcome(trained.report, trained.select[task.metric])
 
-    return Contender(kind, about, lambda task: task.form in forms, run, settings, ours=True, warm=warm)
+    name = f"tuned-{kind}" if tune else kind
+    return Contender(name, about, lambda task: task.form in forms, run, settings, ours=True, warm=warm)
 
 
+SENTENCES = (Form.TEXT, Form.PAIR, Form.CHOICES)
 OWN = (
-    _own("pooled", (Form.TEXT, Form.PAIR, Form.CHOICES), "`single` over frozen sentence vectors"),
+    _own("pooled", SENTENCES, "`single` over frozen sentence vectors"),
     _own("bilstm", WORDS, "`single` over frozen token states"),
     _own("hf", WORDS, "`single`, fine-tuning"),
     _own("convnet", (Form.IMAGE,), "`single` with a convolutional network"),
+)
+# Fine-tuning is not tuned here: a dozen trainings of each primary and seed would take most of a day.
+TRAININGS = 12
+TUNED = (
+    _own("pooled", SENTENCES, f"`single` over frozen sentence vectors, tuned by {TRAININGS} trainings", TRAININGS),
+    _own("bilstm", WORDS, f"`single` over frozen token states, tuned by {TRAININGS} trainings", TRAININGS),
+    _own("convnet", (Form.IMAGE,), f"`single` with a convolutional network, tuned by {TRAININGS} trainings", TRAININGS),
 )
 
 
@@ -168,4 +182,4 @@ ALTERNATIVES = (
     ),
 )
 
-CONTENDERS = (*OWN, *ALTERNATIVES)
+CONTENDERS = (*OWN, *TUNED, *ALTERNATIVES)

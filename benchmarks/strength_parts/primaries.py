@@ -114,8 +114,14 @@ PRIMARIES: tuple[Primary, ...] = (
 
 # Without any files and in a minute: what `--small` runs.
 SMALL: tuple[Primary, ...] = (
-    Primary("small-digits", 60, 200, make=_digits(60, 200)),
-    Primary("small-planted", 48, 80, make=_planted(48, 80), left_out=("hf", "finetune", FEW, SETFIT)),
+    Primary("small-digits", 60, 200, make=_digits(60, 200), left_out=("tuned-convnet",)),
+    Primary(
+        "small-planted",
+        48,
+        80,
+        make=_planted(48, 80),
+        left_out=("hf", "tuned-pooled", "tuned-bilstm", "finetune", FEW, SETFIT),
+    ),
 )
 
 

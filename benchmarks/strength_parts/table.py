@@ -59,8 +59,10 @@ class Verdict:
         return self.difference < -error
 
 
+Table = Mapping[str, Mapping[str, Entry]]  # primary → contender → entry
+
+
 def entries(cells: Iterable[Cell]) -> dict[str, dict[str, Entry]]:
-    """primary → contender → entry."""
     grouped: dict[str, dict[str, dict[int, Cell]]] = {}
     for cell in cells:
         grouped.setdefault(cell.primary, {}).setdefault(cell.contender, {})[cell.seed] = cell
@@ -76,17 +78,24 @@ def paired(one: Scores, other: Scores) -> tuple[float, float]:
     return statistics.fmean(differences), error
 
 
+def complete(rivals: Iterable[Entry]) -> list[Entry]:
+    """Those with as many seeds as any: a run that is still under way must not be judged by its first seed."""
+    every = list(rivals)
+    most = max((len(entry.cells) for entry in every), default=0)
+    return [entry for entry in every if len(entry.cells) == most]
+
+
 def best_kind(found: Mapping[str, Entry], own: Sequence[str]) -> Entry | None:
     """The kind with the best mean on *select*; *report* has no part in it. A tie goes to the one listed first."""
-    kinds = [found[name] for name in own if name in found]
+    kinds = complete(found[name] for name in own if name in found)
     return max(kinds, key=lambda entry: entry.select, default=None)
 
 
-def verdicts(table: Mapping[str, Mapping[str, Entry]], own: Sequence[str], others: Sequence[str]) -> list[Verdict]:
+def verdicts(table: Table, own: Sequence[str], others: Sequence[str]) -> list[Verdict]:
     out = []
     for primary, found in table.items():
         ours = best_kind(found, own)
-        rivals = [found[name] for name in others if name in found]
+        rivals = complete(found[name] for name in others if name in found)
         if ours is None or not rivals:
             continue
         best = max(rivals, key=lambda entry: entry.mean)
@@ -94,38 +103,31 @@ def verdicts(table: Mapping[str, Mapping[str, Entry]], own: Sequence[str], other
     return out
 
 
-def overall(table: Mapping[str, Mapping[str, Entry]], own: Sequence[str], others: Sequence[str]) -> dict[str, float]:
+def overall(table: Table, own: Sequence[str], others: Sequence[str]) -> dict[str, float]:
     """Means over the primaries that have both: sidequest's chosen kind, the mean alternative, and the best alternative."""
     rows = []
     for found in table.values():
-        ours, rivals = best_kind(found, own), [found[name].mean for name in others if name in found]
+        ours, rivals = best_kind(found, own), complete(found[name] for name in others if name in found)
         if ours is not None and rivals:
-            rows.append((ours.mean, statistics.fmean(rivals), max(rivals)))
+            means = [rival.mean for rival in rivals]
+            rows.append((ours.mean, statistics.fmean(means), max(means)))
     if not rows:
         return {}
     names = ("sidequest", "mean of the alternatives", "best alternative")
     return dict(zip(names, map(statistics.fmean, zip(*rows, strict=True)), strict=True))
 
 
-def markdown(table: Mapping[str, Mapping[str, Entry]], own: Sequence[str], others: Sequence[str]) -> str:
-    """Three tables: scores, verdicts, seconds."""
-    columns = [name for name in (*own, *others) if any(name in found for found in table.values())]
+def markdown(table: Table, own: Sequence[str], tuned: Sequence[str], others: Sequence[str]) -> str:
+    """Scores, verdicts with the defaults, verdicts with tuning, seconds."""
+    columns = [name for name in (*own, *tuned, *others) if any(name in found for found in table.values())]
     lines = [_line(["primary", "labelled / report", "metric", *columns]), _rule(3 + len(columns))]
     for primary, found in table.items():
         cell = next(iter(next(iter(found.values())).cells.values()))
         rows = f"{cell.rows['train']} + {cell.rows['select']} / {cell.rows['report']}"
         lines.append(_line([primary, rows, cell.metric, *(_score(found.get(name)) for name in columns)]))
-    lines += [
-        "",
-        _line(["primary", "kind", "sidequest", "best alternative", "its score", "difference", "verdict"]),
-        _rule(7),
-    ]
-    for each in verdicts(table, own, others):
-        difference = f"{each.difference:+.3f} ± {each.standard_error:.3f}"
-        verdict = "**below**" if each.below else "not below"
-        scores = [_score(each.ours), each.best.contender, _score(each.best)]
-        lines.append(_line([each.primary, each.ours.contender, *scores, difference, verdict]))
-    lines += ["", *(f"{name}: {value:.3f}" for name, value in overall(table, own, others).items())]
+    for title, kinds in (("sidequest", own), ("sidequest, tuned", [*own, *tuned])):
+        if kinds == own or set(tuned) & set(columns):
+            lines += ["", *_verdict_lines(table, title, kinds, others)]
     lines += ["", _line(["seconds per cell", *columns]), _rule(1 + len(columns))]
     for primary, found in table.items():
         seconds = [f"{found[name].seconds:.1f}" if name in found else "" for name in columns]
@@ -133,7 +135,18 @@ def markdown(table: Mapping[str, Mapping[str, Entry]], own: Sequence[str], other
     return "\n".join(lines) + "\n"
 
 
-def as_json(table: Mapping[str, Mapping[str, Entry]], own: Sequence[str], others: Sequence[str]) -> dict[str, Any]:
+def _verdict_lines(table: Table, title: str, kinds: Sequence[str], others: Sequence[str]) -> list[str]:
+    lines = [_line(["primary", "kind", title, "best alternative", "its score", "difference", "verdict"]), _rule(7)]
+    for each in verdicts(table, kinds, others):
+        difference = f"{each.difference:+.3f} ± {each.standard_error:.3f}"
+        verdict = "**below**" if each.below else "not below"
+        scores = [_score(each.ours), each.best.contender, _score(each.best)]
+        lines.append(_line([each.primary, each.ours.contender, *scores, difference, verdict]))
+    means = [f"{name} {value:.3f}" for name, value in overall(table, kinds, others).items()]
+    return [*lines, "", f"Mean over the primaries: {', '.join(means)}."]
+
+
+def as_json(table: Table, own: Sequence[str], tuned: Sequence[str], others: Sequence[str]) -> dict[str, Any]:
     return {
         "scores": {
             primary: {
@@ -147,19 +160,24 @@ def as_json(table: Mapping[str, Mapping[str, Entry]], own: Sequence[str], others
             }
             for primary, found in table.items()
         },
-        "verdicts": [
-            {
-                "primary": each.primary,
-                "kind": each.ours.contender,
-                "best_alternative": each.best.contender,
-                "difference": each.difference,
-                "standard_error": _finite(each.standard_error),
-                "below": each.below,
-            }
-            for each in verdicts(table, own, others)
-        ],
+        "verdicts": _verdict_json(table, own, others),
+        "tuned_verdicts": _verdict_json(table, [*own, *tuned], others),
         "overall": overall(table, own, others),
     }
+
+
+def _verdict_json(table: Table, kinds: Sequence[str], others: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        {
+            "primary": each.primary,
+            "kind": each.ours.contender,
+            "best_alternative": each.best.contender,
+            "difference": each.difference,
+            "standard_error": _finite(each.standard_error),
+            "below": each.below,
+        }
+        for each in verdicts(table, kinds, others)
+    ]
 
 
 def _finite(value: float) -> float | None:

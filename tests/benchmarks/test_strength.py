@@ -199,8 +199,9 @@ def sentiment(form: str) -> Task:
 
 @pytest.mark.parametrize("form", ["text", "tagging", *(pytest.param(f, marks=pytest.mark.slow) for f in OTHERS)])
 def test_the_plain_loop_learns_what_it_is_shown(form: str) -> None:
-    from sidequest.tasks.metrics import compute
     from strength_parts.finetuned import FineTuning
+
+    from sidequest.tasks.metrics import compute
 
     task = sentiment(form)
     scores = []
@@ -213,8 +214,9 @@ def test_the_plain_loop_learns_what_it_is_shown(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["text", "tagging", *OTHERS])
 def test_the_probe_learns_what_it_is_shown(form: str) -> None:
-    from sidequest.tasks.metrics import compute
     from strength_parts import plain
+
+    from sidequest.tasks.metrics import compute
 
     task = sentiment(form)
     assert compute(task.metric, plain.probe(task, 0), task.splits["report"].target, task.labels) > 0.9
