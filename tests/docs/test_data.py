@@ -42,6 +42,8 @@ def home(tmp_path: Path) -> Path:
     (tmp_path / "tags.csv").write_text(
         "\n".join(["body,tags", *(f"text {i},{('a;b', 'b')[i % 2]}" for i in range(40))])
     )
+    emotions = [f"text {i},{('joy', 'joy', 'fear')[i % 3]}" for i in range(40)]
+    (tmp_path / "emotions.csv").write_text("\n".join(["body,emotion", *emotions]))
     marks = [f"text {i},{i % 2},0,{i % 3 // 2}" for i in range(40)]
     (tmp_path / "comments.csv").write_text("\n".join(["comment,insult,threat,obscene", *marks]))
     (tmp_path / "export.txt").write_bytes("\r\n".join(f"café {i};{i % 2}" for i in range(40)).encode("cp1252"))
@@ -57,7 +59,7 @@ def tasks_of(text: str, home: Path) -> int:
 
 
 def test_suites_of_own_files_load_and_pass_the_check(home: Path) -> None:
-    assert [tasks_of(text, home) for text in snippets("yaml") if "catalog:" not in text] == [4, 3, 1]
+    assert [tasks_of(text, home) for text in snippets("yaml") if "catalog:" not in text] == [4, 3, 1, 1]
 
 
 def test_suites_of_the_catalog_load_and_pass_the_check(home: Path, shared_data: Path) -> None:

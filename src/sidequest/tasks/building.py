@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from sidequest.tasks.class_weights import class_weights
 from sidequest.tasks.columns import WORD_COLUMNS, form_of, input_columns, relisted
 from sidequest.tasks.examples import Column, Examples
 from sidequest.tasks.metrics import check_metric, default_metrics
@@ -27,7 +28,7 @@ from sidequest.tasks.targets import (
     tag_texts,
     uses_iob,
 )
-from sidequest.tasks.task import SPLITS, Objective, Task
+from sidequest.tasks.task import SPLITS, ClassWeights, Objective, Task
 from sidequest.tasks.unlabelled import drop_unlabelled
 
 Target: TypeAlias = "np.ndarray | pa.Array"
@@ -89,6 +90,12 @@ def build_task(
         more = "add rows, or name a file for each split"
         problems.error(f"{tables['train'].source}: {message}; {more}", task=name, split="train")
         return None
+    weights: ClassWeights | None = None
+    if spec.class_weights is not None:
+        with problems.catch(name):
+            weights = class_weights(spec.class_weights, objective, labels, rows["train"].target)
+        if weights is None:
+            return None
     left_out = {s: len(table) - len(kept[s]) for s, table in originals.items()}
     reading_notes = [
         *(f"{s}: {note}" for s, table in tables.items() for note in table.notes),
@@ -106,6 +113,7 @@ def build_task(
         notes=(*notes, *reading_notes, *more_notes),
         sources={s: table.source for s, table in origin.items()},
         inputs={"columns": inputs, "reading": dict(reading or {})},
+        class_weights=weights,
     )
     return LoadedTask(task, origin)
 

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import Field, field_validator
@@ -16,8 +16,9 @@ from sidequest.settings import ModelSettings, Settings, TrainSettings, parse
 from sidequest.tasks.problems import Problems
 from sidequest.tasks.readers import ReadSettings
 from sidequest.tasks.suite import Goal
-from sidequest.tasks.task import SPLITS, Objective
+from sidequest.tasks.task import LABELLED, SPLITS, Objective
 
+PositiveWeight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 ColumnName = str | int  # a name, or a 0-based position (negative: from the end)
 
 
@@ -42,6 +43,7 @@ class TaskSpec(ReadSettings):
         `label`: the 0/1 columns, one per label, or a mapping from such columns to the labels' names.
     label_separator: multi-label: what stands between the labels of a row where `label` is a column of texts.
     allow_empty: multi-label: whether a row's list may be empty; it then has no label. Rows of zeros in 0/1 columns always may.
+    class_weights: `balanced`, or weights by label (others count 1), see `class_weights`.
     tag_scheme: `iob` turns IOB1 into IOB2, `plain` leaves tags alone; `auto`: `iob` if all tags look like B-X, I-X or O.
     limit: at most so many labelled rows for train and a carved select together, a stratified sample; see `splits`.
     unlabelled: what to do with rows whose label is missing; no_label: texts that stand for a missing label, such as SNLI's `-`.
@@ -73,6 +75,7 @@ class TaskSpec(ReadSettings):
     unlabelled: Literal["refuse", "drop"] = "refuse"
     no_label: tuple[str, ...] = ()
 
+    class_weights: Literal["balanced"] | dict[str, PositiveWeight] | None = None
     metric: tuple[str, ...] | None = None
     kind: str = ""
     limit: int | None = Field(default=None, ge=4)
@@ -94,6 +97,11 @@ class TaskSpec(ReadSettings):
     @classmethod
     def _no_label_texts(cls, value: Any) -> Any:
         return tuple(map(_label, value if isinstance(value, (list, tuple)) else (value,)))
+
+    @field_validator("class_weights", mode="before")
+    @classmethod
+    def _weighted_labels(cls, value: Any) -> Any:
+        return {_label(key): weight for key, weight in value.items()} if isinstance(value, Mapping) else value
 
     @field_validator("labels", mode="before")
     @classmethod
@@ -175,6 +183,8 @@ class TaskSpec(ReadSettings):
                 faults.append(f"`{name}:` means nothing for {what}")
         if self.objective is Objective.REGRESSION and self.labels is not None:
             faults.append("`labels:` means nothing for a regression task: its target is a number")
+        if self.objective not in LABELLED and self.class_weights is not None:
+            faults.append(f"`class_weights:` means nothing for a {self.objective} task: it has no classes")
         return [*faults, *self._multilabel_faults()]
 
     def _multilabel_faults(self) -> list[str]:

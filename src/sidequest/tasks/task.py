@@ -39,6 +39,9 @@ SPLITS = ("train", "select", "report")
 LABELLED = (Objective.CLASSIFICATION, Objective.MULTILABEL, Objective.TAGGING)  # one output per name in `labels`
 
 
+ClassWeights = tuple[float, ...] | tuple[tuple[float, float], ...]  # per class, or (without, with) per label
+
+
 @dataclass(frozen=True)
 class TaskCard:
     """What a method may know about a task without looking at its rows."""
@@ -58,6 +61,7 @@ class Task:
     """One dataset, read and split.
 
     kind: the papers' task type ("inference", "paraphrase", "sentiment", …), what `heu-type` compares; free text.
+    class_weights: what rows of each class count in the loss, see `class_weights`; None: all the same.
     metric: the score of the task; `metrics` are all scores that a report shows, the first is `metric`.
     notes: what was decided while reading (a carved split, a limit), for `check` and the report.
     inputs: `columns` and `reading`: what the inputs are called in the user's files and how such files are read, plain data;
@@ -74,6 +78,7 @@ class Task:
     notes: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    class_weights: ClassWeights | None = None
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{len(rows)} {split}" for split, rows in self.splits.items())
@@ -95,7 +100,8 @@ class Task:
     @functools.cached_property
     def fingerprints(self) -> dict[str, str]:
         """A digest per split that covers its rows and how they are read as a task."""
-        facts = json.dumps([self.objective, self.form, list(self.labels), list(self.metrics)])
+        weights = [] if self.class_weights is None else [self.class_weights]
+        facts = json.dumps([self.objective, self.form, list(self.labels), list(self.metrics), *weights])
         return {
             name: hashlib.sha256(f"{facts}{rows.fingerprint()}".encode()).hexdigest()
             for name, rows in sorted(self.splits.items())

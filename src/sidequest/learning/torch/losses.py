@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from sidequest.models.base import IGNORE
-from sidequest.tasks.task import Objective, Task
+from sidequest.tasks.task import ClassWeights, Objective, Task
 
 
 def task_loss(task: Task, logits: Tensor, labels: Tensor) -> Tensor:
@@ -16,31 +18,46 @@ def task_loss(task: Task, logits: Tensor, labels: Tensor) -> Tensor:
     Cross-entropy for classes, choices and tags. Several labels: binary cross-entropy, *summed* over the labels of a row, which is
     the negative log-likelihood of its label set; a mean would let a task count for less the more labels it has. Regression:
     squared error in standardised units, halved, which is the negative log-likelihood of a Gaussian of unit variance.
+
+    With class weights a row's loss is multiplied by the weight of its class. The sum is divided by the number of rows, not by
+    their weights: a batch of rare rows counts for more than a batch of frequent ones, as it should.
     """
-    if logits.dtype.itemsize < 4:  # a loss in half precision is too coarse to learn from
-        logits = logits.float()
-    if task.objective == Objective.REGRESSION:
-        return 0.5 * functional.mse_loss(logits, labels)
+    losses = _losses(task, logits, labels)
     if task.objective == Objective.TAGGING:
-        return functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE)
-    if task.objective == Objective.MULTILABEL:
-        return functional.binary_cross_entropy_with_logits(logits, labels, reduction="none").sum(-1).mean()
-    return functional.cross_entropy(logits, labels)
+        return losses.sum() / (labels != IGNORE).sum()
+    return losses.mean()
 
 
 def row_losses(task: Task, logits: Tensor, labels: Tensor) -> Tensor:
     """The loss of each row, [n]: the same loss as in training. A row to tag sums over its labelled words, so that a long
     sentence counts for as much as its words do."""
-    if logits.dtype.itemsize < 4:
+    losses = _losses(task, logits, labels)
+    return losses.sum(1) if task.objective == Objective.TAGGING else losses
+
+
+def _losses(task: Task, logits: Tensor, labels: Tensor) -> Tensor:
+    """[n], for tagging [n, longest] with 0 where there is no label."""
+    if logits.dtype.itemsize < 4:  # a loss in half precision is too coarse to learn from
         logits = logits.float()
     if task.objective == Objective.REGRESSION:
         return 0.5 * functional.mse_loss(logits, labels, reduction="none")
-    if task.objective == Objective.TAGGING:
-        losses = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE, reduction="none")
-        return losses.view(labels.shape).sum(1)
+    weights = None if task.class_weights is None else _weights(task.class_weights, logits.device, logits.dtype)
     if task.objective == Objective.MULTILABEL:
-        return functional.binary_cross_entropy_with_logits(logits, labels, reduction="none").sum(-1)
-    return functional.cross_entropy(logits, labels, reduction="none")
+        losses = functional.binary_cross_entropy_with_logits(logits, labels, reduction="none")
+        return (losses if weights is None else losses * torch.where(labels > 0, weights[:, 1], weights[:, 0])).sum(1)
+    if task.objective == Objective.TAGGING:
+        words = logits.flatten(0, 1), labels.flatten()
+        return functional.cross_entropy(*words, weight=weights, ignore_index=IGNORE, reduction="none").view(
+            labels.shape
+        )
+    return functional.cross_entropy(logits, labels, weight=weights, reduction="none")
+
+
+@functools.lru_cache(maxsize=64)
+def _weights(weights: ClassWeights, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """[classes], or [labels, 2]."""
+    with torch.inference_mode(False):  # a tensor made in inference mode could not be part of a later training step
+        return torch.tensor(weights, device=device, dtype=dtype)
 
 
 def predictions(task: Task, logits: Tensor, labels: Tensor | None) -> list[Tensor] | Tensor:
