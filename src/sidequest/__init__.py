@@ -23,7 +23,7 @@ _HOMES = {
     "Task": "sidequest.tasks.task",
     "Suite": "sidequest.tasks.suite",
     "load_suite": "sidequest.tasks.loading",
-    "make_task": "sidequest.tasks.loading",
+    "make_task": "sidequest.tasks.memory",
     "check_suite": "sidequest.tasks.check",
     "Recipe": "sidequest.recipe",
     "Phase": "sidequest.recipe",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from sidequest.tasks import Suite, check_suite, make_task
 from sidequest.tasks.check import CheckReport
@@ -72,13 +73,13 @@ def test_everything_planted_is_found_with_its_place(write: Write) -> None:
     ]
     assert messages(report, "p", "select") == [
         "no row of the class 'ugly'",
-        f"1 of 21 rows also in train (the first: {where}/s.csv, line 22)",
+        f"1 of 21 rows also in train (the first: {where}/s.csv, line 22). `drop_overlap: true` leaves them out of train",
     ]
     hint = "`drop_overlap: true` leaves them out of train"
     assert messages(report, "p", "report") == [
         "no row of the class 'ugly'",
-        f"1 of 22 rows also in train (the first: {where}/r.csv, line 22)",
-        f"1 of 22 rows also in select (the first: {where}/r.csv, line 23)",
+        f"1 of 22 rows also in train (the first: {where}/r.csv, line 22). {hint}",
+        f"1 of 22 rows also in select (the first: {where}/r.csv, line 23). `drop_overlap: true` leaves them out of select",
         f"3 of 22 rows also in the train split of a (the first: {where}/r.csv, line 2). {hint}",
     ]
     placed = next(p for p in report.problems if "empty" in p.message)
@@ -130,8 +131,12 @@ def test_a_suite_built_in_python() -> None:
     assert messages(report, "i", "train") == [
         "1 repetition of an earlier row, 1 with another target (the first: row 7)"
     ]
-    assert messages(report, "i", "select") == ["every target is 0", "3 of 3 rows also in train (the first: row 0)"]
-    assert messages(report, "i", "report") == ["10 of 10 rows also in train (the first: row 0)"]
+    hint = ". `drop_overlap: true` leaves them out of train"
+    assert messages(report, "i", "select") == [
+        "every target is 0",
+        f"3 of 3 rows also in train (the first: row 0){hint}",
+    ]
+    assert messages(report, "i", "report") == [f"10 of 10 rows also in train (the first: row 0){hint}"]
 
 
 def test_forms_that_show_the_same_words_can_match() -> None:
@@ -180,3 +185,70 @@ def test_a_hundred_thousand_rows_are_checked_in_seconds() -> None:
     assert sum(p.rows for p in report.problems if "repetition" in p.message) + sum(
         p.rows for p in report.problems if "also in train" in p.message
     ) == pytest.approx(10_000, rel=0.01)
+
+
+def test_all_rows_of_a_warning_are_listed_on_request(write: Write) -> None:
+    train = unique_rows(40, "train")
+    train[5], train[30] = ("TRAIN number 3", "bad"), ("train  number 3", "good")
+    write("p.csv", csv_of(train))
+    write("s.csv", csv_of([*unique_rows(10, "s"), train[10], train[11]]))
+    write("r.csv", csv_of(unique_rows(10, "r")))
+    write("a.csv", csv_of([*unique_rows(10, "a"), ("R number 4", "bad")]))
+    tasks = {
+        "p": SPEC | {"train": "p.csv", "select": "s.csv", "report": "r.csv"},
+        "a": SPEC | {"train": "a.csv", "select": "s.csv"},
+    }
+    path = suite_file(write, tasks)
+    lines = check_suite(path, rows=True).lines()
+    assert "    train, line 7, as p (train), line 5: TRAIN number 3" in lines
+    assert "    train, line 32, as p (train), line 5: train  number 3" in lines
+    assert "    select, line 12, as p (train), line 12: train number 10" in lines
+    assert "    report, line 6, as a (train), line 12: r number 4" in lines
+    assert not any(line.startswith("    ") for line in check_suite(path).lines())
+    repeated = next(p for p in check_suite(path, rows=True).to_json()["problems"] if "repetition" in p["message"])
+    assert [(place["row"], place["line"]) for place in repeated["places"]] == [(5, 7), (30, 32)]
+    assert "places" not in check_suite(path).to_json()["problems"][0]
+
+
+def test_leaks_between_tasks_are_reported_while_another_file_is_broken(write: Write) -> None:
+    write("p.csv", csv_of(unique_rows(40, "p")))
+    write("r.csv", csv_of(unique_rows(10, "r")))
+    write("a.csv", csv_of([*unique_rows(20, "a"), *unique_rows(3, "r")]))
+    tasks = {"p": SPEC | {"train": "p.csv", "report": "r.csv"}, "a": SPEC | {"train": "a.csv"}}
+    tasks["broken"] = SPEC | {"train": "missing.csv"}
+    report = check_suite(suite_file(write, tasks))
+    assert any("missing.csv" in error.message for error in report.errors)
+    assert any("also in the train split of a" in warning.message for warning in report.warnings)
+
+
+def test_rare_labels_that_look_misspelt_are_named(write: Write) -> None:
+    labels = (
+        ["positive"] * 60
+        + ["negative"] * 60
+        + ["postive"] * 2
+        + ["negtaive"]
+        + ["class 10"] * 50
+        + ["class 11"]
+        + ["fair"] * 3
+    )
+    rows = [(f"text {i}", label) for i, label in enumerate(labels)]
+    report = check_suite(suite_file(write, {"p": SPEC | {"train": write("p.csv", csv_of(rows)).name}}))
+    (message,) = [m for m in messages(report) if "misspelt" in m]
+    assert "'postive' (2) for 'positive' (60)" in message
+    assert "'negtaive' (1) for 'negative' (60)" in message
+    assert "class" not in message.partition(";")[0]
+    assert "'fair'" not in message
+    mended = message.partition("`labels: ")[2].partition("`")[0]
+    tasks = {"p": SPEC | {"train": "p.csv", "labels": yaml.safe_load(mended)}}
+    again = check_suite(suite_file(write, tasks))
+    assert not [m for m in messages(again) if "misspelt" in m]
+    assert again.facts["p"]["labels"] == ["class 10", "class 11", "fair", "negative", "positive"]
+
+
+def test_texts_that_would_be_cut_are_counted(write: Write) -> None:
+    rows = [(" ".join(["word"] * (200 if i % 10 == 0 else 20)), "ab"[i % 2]) for i in range(50)]
+    write("p.csv", csv_of(rows))
+    path = write("suite.yaml", json.dumps({"primary": "p", "tasks": {"p": SPEC | {"train": "p.csv"}}}))
+    assert any("at least 5 of 50 texts are longer than the 128 tokens" in m for m in messages(check_suite(path)))
+    longer = {"primary": "p", "tasks": {"p": SPEC | {"train": "p.csv"}}, "model": {"kind": "pooled", "max_length": 256}}
+    assert not any("would be cut" in m for m in messages(check_suite(write("longer.yaml", json.dumps(longer)))))

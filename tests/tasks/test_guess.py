@@ -48,6 +48,7 @@ def test_train_and_test_files_are_one_task(write: Write) -> None:
             "text": "body",
             "label": "stars",
             "metric": "accuracy",
+            "kind": "sentiment",
         },
         "prices": {
             "objective": "regression",
@@ -55,6 +56,7 @@ def test_train_and_test_files_are_one_task(write: Write) -> None:
             "text": "text",
             "label": "price",
             "metric": ["pearson", "spearman"],
+            "kind": "regression",
         },
     }
     assert any(note.startswith("primary: reviews, because it is the smallest") for note in notes)
@@ -79,8 +81,9 @@ def test_a_directory_of_splits_is_a_task_with_its_name(write: Write) -> None:
         "text_b": "hypothesis",
         "label": "gold_label",
         "metric": "accuracy",
+        "kind": "inference",
     }
-    assert "nli: test.tsv has no labels and is not used" in notes
+    assert "  test.tsv has no labels and is not used" in notes
 
 
 def test_three_splits(write: Write) -> None:
@@ -155,7 +158,7 @@ def test_what_can_not_be_guessed_is_said(write: Write) -> None:
     path = write("d/notes.txt", "just some words\nand more of them here\n")
     tasks, notes = guess(write, path.parent)
     assert list(tasks) == ["a"]
-    assert any("odd: left out" in note and "no column looks like a label; columns are x, y" in note for note in notes)
+    assert any("odd: left out" in note and "column 'y' has 30 labels in 30 rows" in note for note in notes)
     assert any("notes: left out" in note and "can't guess the format" in note for note in notes)
     with pytest.raises(SidequestError, match="no task could be guessed"):
         guess_suite([path])
@@ -186,3 +189,198 @@ def test_a_saved_dataset(write: Write, tmp_path: Path) -> None:
     tasks, _ = guess(write, tmp_path / "dict")
     assert (tasks["dict"]["saved"], tasks["dict"]["train"], tasks["dict"]["report"]) == ("dict", "train", "validation")
     assert "select" not in tasks["dict"]
+
+
+# ---- headers of public files, and what they mean ---------------------------------------------------------------------------
+
+SENTENCE = [
+    "river",
+    "stone",
+    "bridge",
+    "cold",
+    "bright",
+    "morning",
+    "light",
+    "march",
+    "old",
+    "under",
+    "we",
+    "saw",
+    "them",
+]
+
+
+def sentence(i: int, words: int = 9) -> str:
+    return " ".join(SENTENCE[(i * 7 + k * k) % len(SENTENCE)] for k in range(words)) + f" {i}"
+
+
+def marks(i: int, k: int) -> int:
+    return int((i * (k + 3)) % 7 == 0)
+
+
+TOXIC = ["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
+HEADERS: dict[str, tuple[str, Callable[[int], list[Any]], dict[str, Any]]] = {
+    "0/1 columns are the labels of one task": (
+        "id,comment_text," + ",".join(TOXIC),
+        lambda i: [f"c{i}", sentence(i), *(marks(i, k) for k in range(6))],
+        {"objective": "multi-label", "text": "comment_text", "labels": TOXIC, "kind": "toxicity"},
+    ),
+    "confidences, reasons that are mostly empty and places are not the label": (
+        "tweet_id,airline_sentiment,airline_sentiment_confidence,negativereason,airline,gold,retweet_count,text,tweet_created",
+        lambda i: [
+            *(
+                10**15 + i,
+                ("neutral", "positive", "negative")[i % 3],
+                i / 200,
+                "Late" if i % 3 == 2 else "",
+                "ABC"[i % 3],
+            ),
+            *("", i % 5, sentence(i), f"2015-02-{1 + i % 28:02} 11:35:52"),
+        ],
+        {"text": "text", "label": "airline_sentiment", "kind": "sentiment", "unlabelled": None},
+    ),
+    "counts of votes are not classes": (
+        ",count,hate_speech,offensive_language,neither,class,tweet",
+        lambda i: [i, 3 + i % 6, i % 4, i % 5, i % 3, i % 3, sentence(i)],
+        {"text": "tweet", "label": "class"},
+    ),
+    "a summary and a text are a pair": (
+        "Id,ProductId,HelpfulnessNumerator,Score,Time,Summary,Text",
+        lambda i: [i, f"B{i % 50}", i % 4, 1 + i % 5, 1303862400 + i, sentence(i, 3), sentence(i, 20)],
+        {"text": "Summary", "text_b": "Text", "label": "Score"},
+    ),
+    "a score of two sentences is a similarity, and a genre beside it is not the label": (
+        "genre,filename,year,score,sentence1,sentence2",
+        lambda i: [("news", "forums")[i % 2], "ab"[i % 2], 2012 + i % 3, i % 26 / 5, sentence(i), sentence(i + 1)],
+        {"objective": "regression", "text": "sentence1", "text_b": "sentence2", "label": "score", "kind": "similarity"},
+    ),
+    "a title that is often empty is no first text": (
+        ",Age,Title,Review Text,Rating,Recommended IND,Division Name",
+        lambda i: [
+            i,
+            20 + i % 50,
+            sentence(i, 3) if i % 3 else "",
+            sentence(i),
+            1 + i % 5,
+            i % 2,
+            ("General", "Petite")[i % 2],
+        ],
+        {"text": "Review Text", "text_b": None, "label": "Rating"},
+    ),
+    "several labels in one text": (
+        "text,emotions,id",
+        lambda i: [
+            sentence(i),
+            "|".join(sorted({("joy", "fear", "love", "hope", "rage")[(i + k * k) % 5] for k in range(1 + i % 3)})),
+            f"e{i}",
+        ],
+        {"objective": "multi-label", "text": "text", "label": "emotions", "label_separator": "|", "kind": "emotion"},
+    ),
+    "lettered choices": (
+        "question,A,B,C,D,answer",
+        lambda i: [sentence(i), *(sentence(i + k, 2) for k in range(4)), "ABCD"[i % 4]],
+        {
+            "objective": "multiple-choice",
+            "choices": ["A", "B", "C", "D"],
+            "label": "answer",
+            "labels": ["A", "B", "C", "D"],
+        },
+    ),
+    "instructions with a category are texts with a label": (
+        "instruction,context,response,category",
+        lambda i: [
+            sentence(i),
+            "" if i % 2 else sentence(i, 14),
+            sentence(i, 15),
+            ("open_qa", "closed_qa", "writing")[i % 3],
+        ],
+        {"text": "instruction", "text_b": None, "label": "category"},
+    ),
+}
+
+
+@pytest.mark.parametrize("lesson", HEADERS)
+def test_headers_of_public_files(write: Write, lesson: str) -> None:
+    header, row, expected = HEADERS[lesson]
+    tasks, _ = guess(write, write("a.csv", table(header, 210, row)))
+    assert {key: tasks["a"].get(key) for key in expected} == expected
+
+
+def test_without_a_header_two_columns_of_texts_are_a_pair_and_codes_are_no_labels(write: Write) -> None:
+    pair = write(
+        "pair.tsv", "".join(f"{sentence(i)}\t{sentence(i + 2)}\t{('entails', 'neutral')[i % 2]}\n" for i in range(60))
+    )
+    coded = write("coded.tsv", "".join(f"src{i % 9}\t{i % 2}\t\t{sentence(i)}\n" for i in range(60)))
+    tasks, _ = guess(write, pair, coded)
+    assert [tasks["pair"].get(key) for key in ("header", "text", "text_b", "label", "kind")] == [
+        False,
+        "0",
+        "1",
+        "2",
+        "inference",
+    ]
+    assert [tasks["coded"].get(key) for key in ("text", "text_b", "label")] == ["3", None, "1"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"instruction": sentence, "output": lambda i: sentence(i, 15)}, "column 'output' holds texts to write"),
+        ({"prompt": sentence, "chosen": sentence, "rejected": sentence}, "column 'chosen' holds texts to write"),
+        ({"text": sentence, "labels": lambda i: str(["joy", "fear"][: i % 3])}, "lists written as texts"),
+        ({"conversations": lambda i: [{"from": "human", "value": sentence(i)}]}, "holds conversations"),
+        (
+            {"text": sentence, "speaker": lambda i: f"S{i % 3}"},
+            r"speaker \(3 values\) could be one, but the name speaks against",
+        ),
+    ],
+)
+def test_files_without_a_label_are_refused_with_a_reason(
+    write: Write, rows: dict[str, Callable[[int], Any]], message: str
+) -> None:
+    lines = [json.dumps({key: make(i) for key, make in rows.items()}) for i in range(60)]
+    with pytest.raises(SidequestError, match=message):
+        guess_suite([write("a.jsonl", "\n".join(lines))])
+
+
+def test_how_odd_tables_are_read(write: Write) -> None:
+    rows = "".join(f'{i},"{sentence(i)}",{"ab"[i % 2]}\n' for i in range(60))
+    cases = {
+        "r.csv": (f"text,label\n{rows}", {"skip_rows": 1, "header": ["row", "text", "label"]}),
+        "bad.csv": (f"row,text,label\n{rows}60,too,many,fields\n", {"bad_rows": "skip"}),
+        "late.csv": (f"Made by hand\n\n# of 2024; all rows\nrow,text,label\n{rows}", {"skip_rows": 3}),
+        "utf16.csv": (f"row,text,label\n{rows}".encode("utf-16"), {"encoding": "utf-16"}),
+    }
+    for name, (content, expected) in cases.items():
+        tasks, _ = guess(write, write(name, content))
+        (task,) = tasks.values()
+        assert {key: task.get(key) for key in expected} == expected
+        assert (task["text"], task["label"]) == ("text", "label")
+
+
+def test_names_and_values_of_any_kind_leave_a_suite_file_that_loads(write: Write) -> None:
+    names = ["te\nxt: {a}", "#la\u2028bel\x07 'x'", "[b]"]
+    lines = [
+        json.dumps(dict(zip(names, (sentence(i), ("# yes", "\u0085no:", "[")[i % 3], i), strict=True)))
+        for i in range(60)
+    ]
+    tasks, notes = guess(write, write("odd name#1.jsonl", "\n".join(lines)))
+    (task,) = tasks.values()
+    assert (task["text"], task["label"]) == (names[0], names[1])
+    assert all(note.isprintable() for note in notes)
+
+
+def test_each_file_is_read_once(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sidequest.tasks.readers import text as reading
+
+    opened: list[str] = []
+    read_bytes = Path.read_bytes
+
+    def counted(path: Path) -> bytes:
+        opened.append(path.name)
+        return read_bytes(path)
+
+    files = [write("r/train.csv", REVIEWS), write("r/test.csv", REVIEWS), write("café.tsv", REVIEWS.replace(",", "\t"))]
+    monkeypatch.setattr(reading.Path, "read_bytes", counted)
+    guess_suite([files[0].parent, files[2]])
+    assert sorted(opened) == ["café.tsv", "test.csv", "train.csv"]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from sidequest.errors import SidequestError
-from sidequest.tasks import load_suite, load_task, make_task, read_rows
+from sidequest.tasks import check_suite, load_suite, load_task, make_task, read_rows
 from sidequest.tasks.task import Form, Objective
 
 Write = Callable[[str, "str | bytes"], Path]
@@ -317,6 +317,37 @@ def test_overlap_with_the_primary_can_be_dropped(write: Write) -> None:
     assert drop["a"].train.ids.tolist() == expected
     assert drop["p"].fingerprints == keep["p"].fingerprints
     assert "rows left out" in drop["a"].notes[-1]
+
+
+def test_the_primary_s_own_overlap_can_be_dropped(write: Write) -> None:
+    rows = reviews(60).splitlines()
+    write("t.csv", "\n".join([*rows, rows[3], rows[4]]))
+    write("s.csv", "\n".join([rows[0], rows[10], rows[11], *reviews(20, 100).splitlines()[1:]]))
+    write("r.csv", "\n".join([rows[0], rows[11], rows[3], *reviews(20, 200).splitlines()[1:]]))
+    tasks = {"p": BASIC | {"train": "t.csv", "select": "s.csv", "report": "r.csv"}, "a": BASIC | {"train": "t.csv"}}
+
+    def loaded(drop: object) -> Any:
+        return load_suite(write("s.yaml", json.dumps({"primary": "p", "drop_overlap": drop, "tasks": tasks})))
+
+    both, others, neither = loaded(True), loaded("others"), loaded(False)
+    assert others["p"].fingerprints == neither["p"].fingerprints
+    assert len(neither["p"].train) - len(both["p"].train) == 4  # rows 3 (twice), 10 and 11
+    assert len(neither["p"].splits["select"]) - len(both["p"].splits["select"]) == 1  # row 11 is in report
+    assert both["p"].fingerprints["report"] == neither["p"].fingerprints["report"]
+    assert "train: 4 rows left out, because they are select or report rows of p" in both["p"].notes
+    assert [
+        m
+        for m in (
+            p.message
+            for p in check_suite(
+                write("s.yaml", json.dumps({"primary": "p", "drop_overlap": True, "tasks": tasks}))
+            ).problems
+        )
+        if "also in" in m
+    ] == []
+    tasks["p"] = tasks["p"] | {"select": "r.csv"}
+    with pytest.raises(SidequestError, match="p: `drop_overlap:` leaves no select row"):
+        loaded(True)
 
 
 # ---- memory and prediction -------------------------------------------------------------------------------------------------

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from sidequest.cli.common import JsonOption, SuiteArgument
 
 NAME = "check"
 HELP = (
     "Validate a suite: columns, labels, targets, duplicates, and leaks between splits and tasks.\n\n"
     "Exit code 2 if something must be mended, 0 otherwise.\n\n"
-    "Example: sidequest check suite.yaml"
+    "Example: sidequest check suite.yaml\n\n"
+    "Example: sidequest check suite.yaml --rows  (every repeated, leaked, empty or long row, not only the first)"
 )
 NEEDS_ARGUMENTS = True
 
 
-def command(suite: SuiteArgument, as_json: JsonOption = False) -> None:
+def command(
+    suite: SuiteArgument,
+    rows: Annotated[bool, typer.Option("--rows", help="List every row that a warning is about.")] = False,
+    as_json: JsonOption = False,
+) -> None:
     import json
-
-    import typer
 
     from sidequest.tasks.check import check_suite
 
-    report = check_suite(suite)
+    report = check_suite(suite, rows=rows or as_json)
     if as_json:
         typer.echo(json.dumps(report.to_json(), indent=2))
     else:

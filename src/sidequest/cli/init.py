@@ -25,7 +25,7 @@ def command(
 ) -> None:
     from sidequest.errors import SettingsError
     from sidequest.files import write_atomically
-    from sidequest.tasks.guess import guess_suite
+    from sidequest.tasks.guessing import guess_suite
 
     if out.exists() and not force:
         raise SettingsError(f"{out}: exists already; --force overwrites it")

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sidequest.tasks.check import CheckReport, check_suite
     from sidequest.tasks.examples import Examples
-    from sidequest.tasks.guess import guess_suite
-    from sidequest.tasks.loading import load_suite, load_task, make_task, read_rows, rows_to_examples
+    from sidequest.tasks.guessing import guess_suite
+    from sidequest.tasks.loading import load_suite, load_task, read_rows
+    from sidequest.tasks.memory import make_task, rows_to_examples
     from sidequest.tasks.metrics import compute
     from sidequest.tasks.suite import Suite
     from sidequest.tasks.task import Form, Objective, Task
@@ -41,8 +42,9 @@ __all__ = [
 _HOMES = {
     "check": ("CheckReport", "check_suite"),
     "examples": ("Examples",),
-    "guess": ("guess_suite",),
-    "loading": ("load_suite", "load_task", "make_task", "read_rows", "rows_to_examples"),
+    "guessing": ("guess_suite",),
+    "loading": ("load_suite", "load_task", "read_rows"),
+    "memory": ("make_task", "rows_to_examples"),
     "metrics": ("compute",),
     "suite": ("Suite",),
     "task": ("Form", "Objective", "Task"),

@@ -6,25 +6,30 @@ datasets; a user should know them before trusting a score.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
+from pydantic import ValidationError
 
 from sidequest.errors import DataError
+from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
-from sidequest.tasks.loading import load_suite_with_problems
+from sidequest.tasks.loading import LoadedSuite, load_suite_with_problems
 from sidequest.tasks.overlap import content_codes, repeats
-from sidequest.tasks.problems import Problem, Problems
+from sidequest.tasks.problems import Place, Problem, Problems
 from sidequest.tasks.readers import Table
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import LABELLED, Form, Objective, Task
 
 Codes = Mapping[tuple[str, str], np.ndarray]  # (task, split) → a code per row, equal for equal content
 LENGTH_QUANTILES = (0, 0.5, 0.95, 1)
+RARE = 10  # a label that another outnumbers so many times may be a misspelling of it
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,9 @@ class CheckReport:
 
     def lines(self) -> list[str]:
         """The report as plain text, errors first."""
-        out = [f"{problem.level}: {problem}" for problem in (*self.errors, *self.warnings)]
+        out = []
+        for problem in (*self.errors, *self.warnings):
+            out += [f"{problem.level}: {problem}", *(f"    {place}" for place in problem.places)]
         for name, task in self.facts.items():
             out.append(f"{name}: {task['objective']}, {task['form']}, {', '.join(task['metrics'])}")
             for split, facts in task["splits"].items():
@@ -69,55 +76,69 @@ class CheckReport:
         print("\n".join(self.lines()))
 
 
-def check_suite(source: str | Path | Suite) -> CheckReport:
-    """Check a suite file, an embedded suite by name, or a suite built in Python."""
+def check_suite(source: str | Path | Suite, *, rows: bool = False) -> CheckReport:
+    """Check a suite file, an embedded suite by name, or a suite built in Python.
+
+    rows: list every row that a warning is about, not only the first. Tasks that could be read are checked, and compared with
+    each other, even if something is wrong with others.
+    """
     problems = Problems()
-    tables: dict[str, Mapping[str, Table]] = {}
-    suite: Suite | None
-    if isinstance(source, Suite):
-        suite, tasks = source, source.tasks
-    else:
-        suite, loaded = load_suite_with_problems(source, problems)
-        tasks = suite.tasks if suite is not None else {name: entry.task for name, entry in loaded.items()}
-        tables = {name: entry.tables for name, entry in loaded.items()}
-    checker = _Checker(tasks, tables, problems)
-    checker.check_rows()
-    checker.check_overlap(suite)
-    return CheckReport(tuple(problems.items), {name: _facts(task) for name, task in tasks.items()})
+    loaded = LoadedSuite.of(source) if isinstance(source, Suite) else load_suite_with_problems(source, problems)
+    checker = _Checker(loaded.tasks, loaded.tables, loaded.scored, problems, rows)
+    checker.check_tasks(_most_tokens(loaded.model))
+    checker.check_splits()
+    checker.check_overlap()
+    return CheckReport(tuple(problems.items), {name: _facts(task) for name, task in loaded.tasks.items()})
+
+
+def check_labels_and_lengths(loaded: LoadedSuite, problems: Problems) -> None:
+    """What can be said of each task as a whole: labels that look misspelt, texts that would be cut."""
+    _Checker(loaded.tasks, loaded.tables, loaded.scored, problems, False).check_tasks(_most_tokens(loaded.model))
+
+
+def _most_tokens(model: Mapping[str, Any]) -> int:
+    try:
+        return ModelSettings(**model).max_length
+    except ValidationError:  # an error of its own, said while the suite was read
+        return ModelSettings().max_length
 
 
 @dataclass
 class _Checker:
     tasks: Mapping[str, Task]
     tables: Mapping[str, Mapping[str, Table]]
+    scored: Collection[str]
     problems: Problems
+    list_rows: bool
 
-    def check_rows(self) -> None:
-        """What can be said of each split alone."""
+    def check_tasks(self, most_tokens: int) -> None:
         for task in self.tasks.values():
             self._check_label_spelling(task)
+            self._check_rare_labels(task)
+            self._check_lengths(task, most_tokens)
+
+    def check_splits(self) -> None:
+        for task in self.tasks.values():
             for split, rows in task.splits.items():
                 self._check_empty(task, split, rows)
                 self._check_classes(task, split, rows)
 
-    def check_overlap(self, suite: Suite | None) -> None:
+    def check_overlap(self) -> None:
         """Duplicates in a split; rows of one split in another; rows of the scored splits in other tasks' train."""
         codes = content_codes({(t.name, split): rows for t in self.tasks.values() for split, rows in t.splits.items()})
         for task in self.tasks.values():
+            hint = ". `drop_overlap: true` leaves them out of {}" if task.name in self.scored else ""
             for split, rows in task.splits.items():
                 self._check_duplicates(task, split, rows, codes[task.name, split])
             for one, other in (("select", "train"), ("report", "train"), ("report", "select")):
                 if one in task.splits and other in task.splits:
-                    self._check_shared(task, one, task, other, codes, "")
-        if suite is None:
-            return
-        scored = [suite.primary] if suite.goal == "primary" else list(suite.tasks)
-        for name in scored:
-            for other in suite.tasks:
-                for split in ("select", "report") if other != name else ():
-                    if split in suite[name].splits:
-                        hint = ". `drop_overlap: true` leaves them out of train"
-                        self._check_shared(suite[name], split, suite[other], "train", codes, hint)
+                    self._check_shared(task, one, task, other, codes, hint.format(other))
+        hint = ". `drop_overlap: true` leaves them out of train"
+        for judged in (self.tasks[name] for name in self.scored):
+            for split in ("select", "report"):
+                for auxiliary in self.tasks.values():
+                    if auxiliary is not judged and split in judged.splits:
+                        self._check_shared(judged, split, auxiliary, "train", codes, hint)
 
     def _check_label_spelling(self, task: Task) -> None:
         seen: dict[str, str] = {}
@@ -128,13 +149,38 @@ class _Checker:
                 self.problems.warn(message, task=task.name)
             seen[plain] = label
 
+    def _check_rare_labels(self, task: Task) -> None:
+        if task.objective not in (Objective.CLASSIFICATION, Objective.MULTILABEL):
+            return
+        counts = np.sum([_label_counts(task, rows) for rows in task.splits.values()], axis=0)
+        numbers = dict(zip(task.labels, map(int, counts), strict=True))
+        if misspelt := misspelt_labels(numbers):
+            pairs = [f"{label!r} ({numbers[label]}) for {m!r} ({numbers[m]})" for label, m in misspelt.items()]
+            mended = ", ".join(f"{label}: {misspelt.get(label, label)}" for label in task.labels)
+            message = f"rare labels look misspelt: {', '.join(pairs)}; `labels: {{{mended}}}` would mend it"
+            self.problems.warn(message, task=task.name, rows=sum(numbers[label] for label in misspelt))
+
+    def _check_lengths(self, task: Task, most_tokens: int) -> None:
+        """A word is at least one token, and two more mark the beginning and the end: the true number is higher."""
+        if task.form not in (Form.TEXT, Form.PAIR, Form.TOKENS):
+            return
+        long = {split: np.flatnonzero(rows.word_counts() + 2 > most_tokens) for split, rows in task.splits.items()}
+        number, total = sum(map(len, long.values())), sum(map(len, task.splits.values()))
+        if number:
+            places = [place for split, rows in long.items() for place in self._places(task, split, rows)]
+            message = (
+                f"at least {number} of {total} texts are longer than the {most_tokens} tokens that the model reads and "
+                "would be cut; `model.max_length` sets how many it reads"
+            )
+            self.problems.warn(message, task=task.name, rows=number, places=places)
+
     def _check_empty(self, task: Task, split: str, rows: Examples) -> None:
         for column in ("text", "text_b"):
             if column in rows.columns:
                 empty = np.flatnonzero(np.asarray(pc.equal(pc.utf8_trim_whitespace(rows.columns[column]), "")))
                 if len(empty):
                     what = "empty text" if column == "text" else "empty second text"
-                    self._warn(_counted(len(empty), what), task, split, rows, empty)
+                    self._warn(_counted(len(empty), what), task, split, empty)
 
     def _check_classes(self, task: Task, split: str, rows: Examples) -> None:
         if task.objective not in LABELLED:
@@ -151,33 +197,89 @@ class _Checker:
         repeated, first = repeats(codes)
         if not len(repeated):
             return
+        same_as = [self._at(task, split, position) for position in first] if self.list_rows else []
         message = _counted(len(repeated), "repetition") + " of an earlier row"
         if isinstance(rows.target, np.ndarray):
             other = rows.target[repeated] != rows.target[first]
             differing = int(other.any(axis=1).sum() if other.ndim == 2 else other.sum())
             message += f", {differing} with another target" if differing else ""
-        self._warn(message, task, split, rows, repeated)
+        self._warn(message, task, split, repeated, same_as=same_as)
 
     def _check_shared(self, task: Task, split: str, other: Task, other_split: str, codes: Codes, hint: str) -> None:
-        shared = np.flatnonzero(np.isin(codes[task.name, split], codes[other.name, other_split]))
+        there = codes[other.name, other_split]
+        shared = np.flatnonzero(np.isin(codes[task.name, split], there))
         if len(shared):
             place = other_split if other is task else f"the {other_split} split of {other.name}"
             message = f"{len(shared)} of {_counted(len(codes[task.name, split]), 'row')} also in {place}"
-            self._warn(message, task, split, task.splits[split], shared, hint)
+            first_with = (
+                dict(zip(there[::-1].tolist(), range(len(there) - 1, -1, -1), strict=True)) if self.list_rows else {}
+            )
+            same = [first_with[code] for code in codes[task.name, split][shared].tolist()] if self.list_rows else []
+            self._warn(
+                message, task, split, shared, hint, [self._at(other, other_split, position) for position in same]
+            )
 
-    def _warn(self, message: str, task: Task, split: str, rows: Examples, where: np.ndarray, hint: str = "") -> None:
-        """A warning about some rows, with the place of the first."""
-        at: DataError | None = None
+    def _warn(
+        self, message: str, task: Task, split: str, where: np.ndarray, hint: str = "", same_as: Sequence[str] = ()
+    ) -> None:
+        """A warning about some rows, with the place of the first, or of all where they are asked for."""
         table = self.tables.get(task.name, {}).get(split)
-        row = int(rows.ids[where[0]])
-        if table is None:
-            first = f"row {row}"
-        else:
+        row = int(task.splits[split].ids[where[0]])
+        first, at = f"row {row}", None
+        if table is not None:
             line = table.line(row)
             at = DataError("", file=table.source, line=line)
-            first = f"{table.source}, " + (f"row {row}" if line is None else f"line {line}")
+            first = f"{table.source}, " + (first if line is None else f"line {line}")
         message = f"{message} (the first: {first}){hint}"
-        self.problems.warn(message, task=task.name, split=split, rows=len(where), at=at)
+        places = self._places(task, split, where, same_as)
+        self.problems.warn(message, task=task.name, split=split, rows=len(where), at=at, places=places)
+
+    def _places(self, task: Task, split: str, where: np.ndarray, same_as: Sequence[str] = ()) -> list[Place]:
+        if not self.list_rows:
+            return []
+        rows, table = task.splits[split], self.tables.get(task.name, {}).get(split)
+        numbers, texts = rows.ids[where].tolist(), _beginnings(rows.take(where))
+        lines = [None if table is None else table.line(row) for row in numbers]
+        return [Place(split, *about) for about in zip(numbers, lines, texts, same_as or repeat(""), strict=False)]
+
+    def _at(self, task: Task, split: str, position: int) -> str:
+        row = int(task.splits[split].ids[position])
+        table = self.tables.get(task.name, {}).get(split)
+        line = None if table is None else table.line(row)
+        return f"{task.name} ({split}), " + (f"row {row}" if line is None else f"line {line}")
+
+
+def misspelt_labels(counts: Mapping[str, int]) -> dict[str, str]:
+    """Labels that look like another one which is at least ten times as frequent: one or two letters differ, and no digit."""
+    meant: dict[str, str] = {}
+    for label, number in counts.items():
+        for other, usual in counts.items():
+            if (
+                number
+                and usual >= RARE * number
+                and len(label) >= 4
+                and _differs_as_a_typo(label.lower(), other.lower())
+            ):
+                meant[label] = other
+    return meant
+
+
+def _differs_as_a_typo(one: str, other: str) -> bool:
+    edits = difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+    changed = [(one[a:b], other[c:d]) for kind, a, b, c, d in edits if kind != "equal"]
+    if any(character.isdigit() for pair in changed for part in pair for character in part):
+        return False
+    size = sum(max(map(len, pair)) for pair in changed)
+    return 0 < size <= (1 if min(len(one), len(other)) < 7 else 2)
+
+
+def _beginnings(rows: Examples) -> list[str]:
+    """How the texts of rows begin."""
+    name = next((name for name in ("text", "tokens") if name in rows.columns), None)
+    if name is None:
+        return ["an image"] * len(rows)
+    texts = [value if isinstance(value, str) else " ".join(value) for value in rows.columns[name].to_pylist()]
+    return [text if len(text) <= 60 else f"{text[:59]}…" for text in texts]
 
 
 def _counted(n: int, what: str) -> str:

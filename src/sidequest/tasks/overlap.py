@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sidequest.errors import SettingsError
 from sidequest.tasks.examples import Examples
+from sidequest.tasks.task import Task
 
 Key = TypeVar("Key", bound=Hashable)
 PART_END = "\u241f"  # "symbol for unit separator": no white space, and in no real text
@@ -39,6 +42,38 @@ def repeats(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     repeated = np.flatnonzero(first[inverse] != np.arange(len(codes)))
     return repeated, first[inverse[repeated]]
+
+
+def without_overlap(tasks: Mapping[str, Task], scored: Collection[str], *, own: bool) -> dict[str, Task]:
+    """The tasks without those train rows whose inputs are a *select* or *report* row of a scored task.
+
+    own: whether a scored task's own train rows are left out too, and its *select* rows that are *report* rows. Without it a
+    task's own overlap is left alone, as published benchmarks have it.
+    """
+    codes = content_codes({(name, split): rows for name, task in tasks.items() for split, rows in task.splits.items()})
+    kept: dict[str, Task] = {}
+    for name, task in tasks.items():
+        judged = [other for other in scored if own or other != name]
+        places = {"train": [(other, split) for other in judged for split in ("select", "report")]}
+        if name in judged:
+            places["select"] = [(name, "report")]
+        kept[name] = task
+        for split, others in places.items():
+            seen = [codes[place] for place in others if place in codes]
+            stays = ~np.isin(codes[name, split], np.concatenate([np.zeros(0, dtype=np.int64), *seen]))
+            if not stays.any():
+                raise SettingsError(f"{name}: `drop_overlap:` leaves no {split} row")
+            if not stays.all():
+                kept[name] = _with_rows(kept[name], split, np.flatnonzero(stays), others)
+    return kept
+
+
+def _with_rows(task: Task, split: str, positions: np.ndarray, others: Collection[tuple[str, str]]) -> Task:
+    rows = task.splits[split]
+    names, splits = ({place[i]: None for place in others} for i in (0, 1))
+    why = f"they are {' or '.join(splits)} rows of {', '.join(names)}"
+    note = f"{split}: {len(rows) - len(positions)} rows left out, because {why}"
+    return replace(task, splits={**task.splits, split: rows.take(positions)}, notes=(*task.notes, note))
 
 
 def _text_keys(rows: Examples) -> pa.LargeStringArray:

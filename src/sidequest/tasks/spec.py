@@ -207,7 +207,8 @@ WORD_SUFFIXES = (".conll", ".conllu", ".iob", ".iob2", ".bio")
 class SuiteSpec(Settings):
     """A suite file. `seed` decides carved splits and samples; it is not the training seed: data is fixed per suite.
 
-    drop_overlap: leave out train rows of other tasks that are rows of the primary's select or report split.
+    drop_overlap: leave out train rows, the primary's own and those of other tasks, that are rows of the primary's select or
+        report split; `others`: leave the primary's own overlap alone.
     model, train: defaults for `--model` and `--set`, passed on to the learner.
     """
 
@@ -215,7 +216,7 @@ class SuiteSpec(Settings):
     primary: str
     goal: Goal = "primary"
     seed: int = Field(default=0, ge=0)
-    drop_overlap: bool = False
+    drop_overlap: bool | Literal["others"] = False
     tasks: dict[str, dict[str, Any]] = Field(min_length=1)
     model: dict[str, Any] = Field(default_factory=dict)
     train: dict[str, Any] = Field(default_factory=dict)

@@ -14,12 +14,15 @@ import yaml
 from sidequest.errors import DataError, SettingsError, SidequestError, unknown
 from sidequest.tasks import catalog
 from sidequest.tasks.benchmarks import ENTRIES
-from sidequest.tasks.guess_columns import guess_fields, has_labels, sniff
+from sidequest.tasks.check import check_labels_and_lengths
+from sidequest.tasks.guessing.columns import guess_columns, has_labels
+from sidequest.tasks.guessing.files import FileGuess, guess_file
 from sidequest.tasks.loading import load_suite_data, load_task
 from sidequest.tasks.multimnist import FILES as MNIST_FILES
 from sidequest.tasks.problems import Problems
 from sidequest.tasks.readers import (
     ReadSettings,
+    Table,
     guess_format,
     is_saved_dataset,
     read_file,
@@ -45,6 +48,7 @@ class _Source:
     name: str
     files: dict[str, Path] = field(default_factory=dict)  # role → file
     fields: dict[str, Any] | None = None  # already known, as for a catalog entry
+    remarks: dict[str, str] = field(default_factory=dict)  # field → why it was guessed, and what else it could be
     rows: int = 0
     phrase: str = ""
 
@@ -59,11 +63,12 @@ def guess_suite(
     """
     base = Path(relative_to or ".").resolve()
     notes: list[str] = []
+    reader = _Reader()
     sources = _merge([source for path in paths for source in _collect(Path(path))])
     done: list[_Source] = []
     for source in sources:
         try:
-            _complete(source, base, notes)
+            _complete(source, base, reader, notes)
             done.append(source)
         except SidequestError as error:
             notes.append(f"{source.name}: left out: {error}")
@@ -79,8 +84,9 @@ def guess_suite(
         )
     text = _write(done, chosen)
     problems = Problems()
-    load_suite_data(yaml.safe_load(text), base, "the guessed suite", problems)
-    notes += [f"please mend: {problem}" for problem in problems.errors]
+    loaded = load_suite_data(yaml.safe_load(text), base, "the guessed suite", problems, read=reader)
+    check_labels_and_lengths(loaded, problems)
+    notes += [f"{'please mend' if problem.level == 'error' else 'note'}: {problem}" for problem in problems.items]
     return text, notes
 
 
@@ -116,17 +122,38 @@ def _catalog_entry(directory: Path) -> str | None:
     return next((name for name in names if catalog.matches(directory, name)), None)
 
 
+class _Reader:
+    """Reads files, each once: a file that was looked at while guessing is not read again to check the suite."""
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[Path, ReadSettings], Table] = {}
+
+    def guess(self, path: Path) -> FileGuess:
+        guess = guess_file(path)
+        self._tables[path.resolve(), ReadSettings(**guess.fields)] = guess.table
+        return guess
+
+    def __call__(self, path: Path, settings: ReadSettings) -> Table:
+        key = (path.resolve(), settings)
+        if key not in self._tables:
+            self._tables[key] = read_file(path, settings)
+        return self._tables[key]
+
+
 def _saved_source(path: Path, splits: list[str]) -> _Source:
     """A saved dataset dict; splits whose labels are withheld are not used."""
     roles = {ROLES.get(split.lower(), "train"): split for split in reversed(splits)}
     table = read_saved(path, roles.setdefault("train", splits[0]))
-    fields, phrase = guess_fields(table)
+    name = _task_name(path.name)
+    guess = guess_columns(table, name)
     scored = [
-        roles[role] for role in ("test", "dev") if role in roles and has_labels(read_saved(path, roles[role]), fields)
+        roles[role]
+        for role in ("test", "dev")
+        if role in roles and has_labels(read_saved(path, roles[role]), guess.fields)
     ]
     names = {"train": roles["train"]} | dict(zip(("report", "select"), scored, strict=False))
-    known = {"objective": fields.pop("objective"), "saved": path, **names, **fields}
-    return _Source(_task_name(path.name), fields=known, rows=len(table), phrase=phrase)
+    known = {"objective": guess.fields.pop("objective"), "saved": path, **names, **guess.fields}
+    return _Source(name, fields=known, remarks=guess.remarks, rows=len(table), phrase=guess.phrase)
 
 
 def _image_source(directory: Path, files: dict[tuple[str, str], Path]) -> _Source:
@@ -171,38 +198,48 @@ def _merge(sources: list[_Source]) -> list[_Source]:
     return list(merged.values())
 
 
-def _complete(source: _Source, base: Path, notes: list[str]) -> None:
+def _complete(source: _Source, base: Path, reader: _Reader, notes: list[str]) -> None:
     """Fill in the fields of a source from its files."""
+    remarks: list[str] = []
     if source.fields is None:
-        source.fields = _guess_files(source, notes)
+        source.fields = _guess_files(source, reader, remarks)
     elif "catalog" in source.fields:
         task = load_task(source.name, {"catalog": source.fields["catalog"], "path": str(source.fields["path"])})
         source.rows = len(task.train) + len(task.splits["select"])
     source.fields = {key: _relative(value, base) for key, value in source.fields.items()}
-    notes.append(f"{source.name}: {source.phrase}")
+    about = f"{source.rows} rows; {source.phrase}" if source.rows else source.phrase
+    source.remarks = {key: _one_line(remark) for key, remark in source.remarks.items()}
+    notes.append(f"{source.name}: {about}")
+    for key, value in source.fields.items():
+        if key in source.remarks:
+            notes.append(f"  {key} {_one_line(_inline(value))}: {source.remarks[key]}")
+    notes += remarks
 
 
-def _guess_files(source: _Source, notes: list[str]) -> dict[str, Any]:
+def _guess_files(source: _Source, reader: _Reader, notes: list[str]) -> dict[str, Any]:
     files = dict(source.files)
     if "train" not in files:
         role = next(iter(files))
         files = {"train": files.pop(role)} | files
-        notes.append(f"{source.name}: {files['train'].name} is taken as train, because no file says that it is")
-    reading, table = sniff(files["train"])
-    fields, source.phrase = guess_fields(table)
-    source.rows = len(table)
+        notes.append(f"  {files['train'].name} is taken as train, because no file says that it is")
+    reading = reader.guess(files["train"])
+    guess = guess_columns(reading.table, source.name)
+    source.phrase, source.rows, source.remarks = (
+        _one_line(guess.phrase),
+        len(reading.table),
+        reading.remarks | guess.remarks,
+    )
     splits: dict[str, Any] = {"train": files["train"]}
     scored = []
     for role in ("test", "dev"):
         if role in files:
-            rows = read_file(files[role], ReadSettings(**reading))
-            if has_labels(rows, fields):
+            if has_labels(reader(files[role], ReadSettings(**reading.fields)), guess.fields):
                 scored.append(files[role])
             else:
-                notes.append(f"{source.name}: {files[role].name} has no labels and is not used")
+                notes.append(f"  {files[role].name} has no labels and is not used")
     splits |= dict(zip(("report", "select"), scored, strict=False))
-    objective = fields.pop("objective")
-    return {"objective": objective, **splits, **reading, **fields}
+    objective = guess.fields.pop("objective")
+    return {"objective": objective, **splits, **reading.fields, **guess.fields}
 
 
 def _write(sources: list[_Source], primary: str) -> str:
@@ -218,8 +255,10 @@ def _write(sources: list[_Source], primary: str) -> str:
         about = f"{source.rows} rows; {source.phrase}" if source.rows else source.phrase
         lines.append(f"  {source.name}:  # {about}")
         for key, value in (source.fields or {}).items():
-            remark = "  # a list: the first is the score" if key == "metric" and isinstance(value, list) else ""
-            lines.append(f"    {key}: {_inline(value)}{remark}")
+            remark = source.remarks.get(key, "")
+            if key == "metric" and isinstance(value, list):
+                remark = "a list: the first is the score"
+            lines.append(f"    {key}: {_inline(value)}" + (f"  # {remark}" if remark else ""))
         if "report" not in (source.fields or {}) and "catalog" not in (source.fields or {}):
             lines.append("    # report: FILE  # rows that only the final score may see")
         lines.append("    # limit: 1000  # use at most so many labelled rows")
@@ -232,6 +271,11 @@ def _inline(value: Any) -> str:
     return yaml.safe_dump([value], default_flow_style=True, width=10**6, allow_unicode=True, sort_keys=False).strip()[
         1:-1
     ]
+
+
+def _one_line(text: str) -> str:
+    """Fit for a comment, whatever a file's names and values hold."""
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _relative(value: Any, base: Path) -> Any:
