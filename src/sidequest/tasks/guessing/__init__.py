@@ -1,5 +1,6 @@
-"""Guesses for `sidequest init`: how a file is written (`files`), what its columns hold (`facts`), which of them are texts and
-labels (`columns`), what type of task that is (`kinds`), and the suite file with a reason beside each guess (`suite`).
+"""Guesses for `sidequest init`: how a file is written (`files`), what its columns hold (`facts`), which could be the label
+(`labels`) and which are the texts (`columns`), what type of task that is (`kinds`), and the suite file with a reason beside each
+guess (`suite`); `names` are those that columns have in real files.
 
 A guess that could be wrong says so; what can't be guessed is refused with a reason. May import all of `tasks`.
 """
