@@ -78,6 +78,24 @@ class Learner(Protocol):
     def load(self, directory: Path) -> None: ...
 
 
+@runtime_checkable
+class Probing(Learner, Protocol):
+    """The power to be judged row by row, and to train beside shuffled targets as a control (`auto`)."""
+
+    def truth(self, task: str, split: str = "select") -> np.ndarray:
+        """The probability that the model gives to the truth of each row, float64 [n], in row order.
+
+        Tagging and multi-label: the mean over the row's words or labels. Regression: exp(−e²/2) with e the error in standardised
+        units, the likelihood relative to a perfect prediction.
+        """
+        ...
+
+    def with_permuted(self, tasks: Mapping[str, int]) -> Learner:
+        """A learner like this one before any training, in which these tasks' train targets are shuffled among their rows by a
+        seed each; it counts on the same meter."""
+        ...
+
+
 Delta = Any  # opaque: what training on one task changed; only the learner that collected it can read it
 
 

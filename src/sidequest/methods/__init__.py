@@ -14,6 +14,7 @@ from sidequest.methods.base import Method
 
 # name -> module:class, so that listing methods imports nothing heavy
 METHODS: dict[str, str] = {
+    "auto": "auto.auto:Auto",
     "single": "baselines:Single",
     "all": "baselines:All",
     "uniform": "baselines:Uniform",

@@ -26,7 +26,7 @@ and decisions. It must not depend on the order of the candidates in the suite.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -48,9 +48,14 @@ class NoSettings(Settings):
 
 
 class Plan(BaseModel):
-    """A whole training run that a method asks for: phases and a seed. Its score is the primary's best on *select*.
+    """A training run that a method asks for: phases and a seed. Its score is the primary's best on *select*.
 
     label: shown while it runs. note: plain data that the method wants back in `tell`. Neither decides the score.
+    measure: `metric`: the best model is kept, and its metric is the score. `truth`: a probe. The run goes to its end, and the
+        score is the mean probability that the model gives to the truth of *select*'s rows, over the last evaluations; the result
+        then has that probability for each row. It is continuous and bounded, so a short run on few rows says more by it.
+    permuted: tasks whose train targets are shuffled among their rows, with the seed of the shuffle: a control that shows what
+        any training beside the primary does. It exists only while the run lasts.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -59,6 +64,8 @@ class Plan(BaseModel):
     seed: int = 0
     label: str = ""
     note: dict[str, Any] = {}
+    measure: Literal["metric", "truth"] = "metric"
+    permuted: dict[str, int] = {}
 
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
@@ -94,6 +101,10 @@ class Method(ABC, Generic[SettingsT, StateT]):
     def tell(self, state: StateT, plan: Plan, score: float) -> StateT:
         """The state after a run's score on *select* is known. Called in the order of `ask`."""
         raise TypeError(f"{self.name} asks for no trials")
+
+    def tell_rows(self, state: StateT, plan: Plan, score: float, rows: np.ndarray | None) -> StateT:
+        """As `tell`, with the probability of the truth of each of *select*'s rows, float64 [n], for plans measured by it."""
+        return self.tell(state, plan, score)
 
     def round(self, state: StateT, learner: Learner, rng: np.random.Generator) -> StateT:
         """The state after one small stretch of work on the learner."""

@@ -84,7 +84,7 @@ def run_method(
         plans = method.ask(at.state, parallel)
         if plans:
             for plan, result in zip(plans, trials.run(plans), strict=True):
-                at.state = method.tell(at.state, plan, result.score)
+                at.state = method.tell_rows(at.state, plan, result.score, result.truth)
                 learner.meter.add(result.meter)
                 learner.meter.trials_reused += result.reused
         else:

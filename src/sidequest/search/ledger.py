@@ -20,7 +20,6 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
 from sidequest.errors import SettingsError
-from sidequest.learning.meter import Meter
 from sidequest.methods.base import Plan
 from sidequest.search.trials import TrialResult
 
@@ -45,8 +44,7 @@ class Ledger:
         """What an earlier run, here or on another machine, found for the plan with this key."""
         for trial in self.study.get_trials(deepcopy=False, states=[TrialState.COMPLETE]):
             if trial.user_attrs.get("key") == key and trial.value is not None:
-                found = json.loads(trial.user_attrs["result"])
-                return TrialResult(trial.value, found["history"], Meter.from_json(found["meter"]), reused=True)
+                return TrialResult.from_json({"score": trial.value, **json.loads(trial.user_attrs["result"])})
         return None
 
     def begin(self, plan: Plan, key: str) -> optuna.Trial:
@@ -64,7 +62,7 @@ class Ledger:
 
     def finish(self, trial: optuna.Trial, result: TrialResult) -> None:
         """Write a running trial's score, and all that `result` needs to give it back."""
-        trial.set_user_attr("result", json.dumps({"history": result.history, "meter": result.meter.to_json()}))
+        trial.set_user_attr("result", json.dumps(result.to_json()))
         self.study.tell(trial, result.score)
 
     def fail(self, trial: optuna.Trial) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
+from sidequest.errors import SettingsError
 from sidequest.files import cache_directory, digest, read_json, write_json
 from sidequest.learning.fit import fit
 from sidequest.learning.meter import Meter
-from sidequest.learning.protocol import Learner
+from sidequest.learning.probing import probe
+from sidequest.learning.protocol import Learner, Probing
 from sidequest.methods.base import Plan
 from sidequest.settings import TrainSettings
 
@@ -21,12 +25,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """score: the best on *select*. meter: what the run cost, also when it was found instead of run."""
+    """score: the best on *select*, or for a plan measured by truth the mean of `truth`, the probability of the truth of each row.
+    meter: what the run cost, also when it was found instead of run."""
 
     score: float
     history: list[dict[str, Any]]
     meter: Meter
     reused: bool = False
+    truth: np.ndarray | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        plain = {"score": self.score, "history": self.history, "meter": self.meter.to_json()}
+        return plain if self.truth is None else {**plain, "truth": self.truth.tolist()}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TrialResult:
+        """A result that was found."""
+        truth = None if data.get("truth") is None else np.asarray(data["truth"], dtype=np.float64)
+        return cls(data["score"], data["history"], Meter.from_json(data["meter"]), reused=True, truth=truth)
 
 
 class TrialRunner(Protocol):
@@ -45,12 +61,10 @@ class TrialCache:
         path = self._path(key)
         if not path.exists():
             return None
-        data = read_json(path)
-        return TrialResult(data["score"], data["history"], Meter.from_json(data["meter"]), reused=True)
+        return TrialResult.from_json(read_json(path))
 
     def put(self, key: str, result: TrialResult) -> None:
-        data = {"score": result.score, "history": result.history, "meter": result.meter.to_json()}
-        write_json(self._path(key), data)
+        write_json(self._path(key), result.to_json())
 
     def _path(self, key: str) -> Path:
         return self.directory / key[:2] / f"{key}.json"
@@ -79,6 +93,7 @@ class LocalTrials:
         self._facts = facts
         self._cache = cache if cache is not None else TrialCache()
         self._on_batches = on_batches
+        self._last_permuted: tuple[dict[str, int], Learner] | None = None
 
     def run(self, plans: Sequence[Plan]) -> list[TrialResult]:
         return [self._run(plan) for plan in plans]
@@ -87,16 +102,33 @@ class LocalTrials:
         key = None if self._facts is None else plan_key(plan, self._facts(tasks_of(plan)))
         if key is not None and (known := self._cache.get(key)) is not None:
             return known
-        learner = self._learner.fresh(plan.seed)
+        start = self._permuted(plan.permuted) if plan.permuted else self._learner
+        learner = start.fresh(plan.seed)
         learner.meter = meter = Meter(trials=1)
         progress = None
         if self._on_batches is not None:
             progress = functools.partial(self._on_batches, plan.label)
-        found = fit(learner, plan.phases, self._train, plan.seed, goal=self._goal, progress=progress)
-        result = TrialResult(found.score, found.history, meter)
+        if plan.measure == "truth":
+            truth = probe(_probing(learner), plan.phases, self._train, plan.seed, goal=self._goal, progress=progress)
+            result = TrialResult(float(truth.mean()), [], meter, truth=truth)
+        else:
+            best = fit(learner, plan.phases, self._train, plan.seed, goal=self._goal, progress=progress)
+            result = TrialResult(best.score, best.history, meter)
         if key is not None:
             self._cache.put(key, result)
         return result
+
+    def _permuted(self, tasks: Mapping[str, int]) -> Learner:
+        """A learner over shuffled targets; the last one is kept, because its runs come one after another."""
+        if self._last_permuted is None or self._last_permuted[0] != tasks:
+            self._last_permuted = (dict(tasks), _probing(self._learner).with_permuted(tasks))
+        return self._last_permuted[1]
+
+
+def _probing(learner: Learner) -> Probing:
+    if not isinstance(learner, Probing):
+        raise SettingsError(f"{type(learner).__name__} cannot be probed: it gives no probability of the truth per row")
+    return learner
 
 
 class LedgerTrials:
@@ -135,9 +167,11 @@ class LedgerTrials:
 
 def plan_key(plan: Plan, facts: Any) -> str:
     """The key of a plan: its phases and seed, and the facts about data, model, settings and code."""
-    return digest(
-        {"phases": [phase.model_dump(mode="json") for phase in plan.phases], "seed": plan.seed, "facts": facts}
-    )
+    phases = [phase.model_dump(mode="json") for phase in plan.phases]
+    # What differs from an ordinary run stands in the key only where it differs: ordinary runs keep the keys that they have.
+    special: dict[str, Any] = {"measure": plan.measure} if plan.measure != "metric" else {}
+    special |= {"permuted": plan.permuted} if plan.permuted else {}
+    return digest({"phases": phases, "seed": plan.seed, "facts": facts, **special})
 
 
 def tasks_of(plan: Plan) -> list[str]:

@@ -15,6 +15,7 @@ changes nothing that comes after it.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import json
@@ -223,6 +224,20 @@ class SimulatedLearner:
         score = float(self.simulation.ceilings[self._index(task)]) * -math.expm1(-skill)
         return score + self._noise(split, task, seen)
 
+    def truth(self, task: str, split: str = "select") -> np.ndarray:
+        """The score and its noise, shared by all rows, around a difficulty of each row that is the same in every run."""
+        score = self.evaluate(task, split)
+        difficulty = np.array([self._row_offset(task, split, row) for row in range(SELECT_ROWS)])
+        return np.clip(score + difficulty - difficulty.mean(), 0.0, 1.0)
+
+    def with_permuted(self, tasks: Mapping[str, int]) -> Self:
+        transfer = self.simulation.transfer.copy()
+        for name in tasks:
+            index = self._index(name)
+            transfer[:, index] = np.where(np.arange(len(transfer)) == index, transfer[:, index], 0.0)
+        simulation = dataclasses.replace(self.simulation, transfer=transfer)
+        return type(self)(simulation, seed=self.seed, meter=self.meter)
+
     def evaluate_all(self, task: str, split: str = "select") -> dict[str, float]:
         return {"score": self.evaluate(task, split)}
 
@@ -271,6 +286,10 @@ class SimulatedLearner:
         row = self.simulation.transfer[self._index(task)]
         seen = sorted(self._at.exposures.items())
         return math.fsum(float(row[self._index(name)]) * math.log1p(e / self.simulation.tau) for name, e in seen)
+
+    def _row_offset(self, *key: object) -> float:
+        hashed = hashlib.blake2b(json.dumps(key).encode(), digest_size=8).digest()
+        return 0.1 * (int.from_bytes(hashed, "little") / 2**64 - 0.5)
 
     def _noise(self, *key: object) -> float:
         """A normal number that is a function of the seed and the key (Box–Muller over a hash)."""

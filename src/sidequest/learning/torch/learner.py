@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,13 +20,14 @@ from sidequest.learning.torch.batching import Stream, evaluation_batches
 from sidequest.learning.torch.deltas import Course, DeltaTraining
 from sidequest.learning.torch.discriminator import Discriminating
 from sidequest.learning.torch.head_importance import HeadScoring
-from sidequest.learning.torch.losses import predictions, task_loss
+from sidequest.learning.torch.losses import predictions, task_loss, truth_probability
 from sidequest.learning.torch.prediction_gain import GainTraining
 from sidequest.learning.torch.state import LearnerState, read_state, write_state
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, seed_of
 from sidequest.recipe import Subset
 from sidequest.settings import TrainSettings
 from sidequest.tasks.metrics import compute
+from sidequest.tasks.permuted import permuted
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Objective, Task
 
@@ -214,6 +216,20 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating):
         values = torch.cat(found).cpu().numpy()[in_row_order]
         return self.family.scales[task].restore(values) if spec.objective == Objective.REGRESSION else values
 
+    def truth(self, task: str, split: str = "select") -> np.ndarray:
+        spec = self._task(task)
+        inputs = self._data.of(spec, split)
+        batches = evaluation_batches(inputs.lengths, self.settings.eval_batch_size)
+        values = []
+        self.model.eval()
+        with self.meter.timed(task) as count, torch.inference_mode():
+            for positions in batches:
+                batch = self._to_device(inputs.collate(positions))
+                values.append(truth_probability(spec, self.model(task, batch), batch["labels"]).cpu())
+            count.evaluations += 1
+            count.evaluated_examples += len(inputs)
+        return torch.cat(values).numpy()[np.argsort(np.concatenate(batches), kind="stable")]
+
     # State
 
     def snapshot(self, *, weights_only: bool = False) -> LearnerState:
@@ -263,6 +279,17 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating):
     def fresh(self, seed: int) -> TorchLearner:
         return TorchLearner(
             self.suite, self.family, self.settings, seed=seed, meter=self.meter, device=self.device, data=self._data
+        )
+
+    def with_permuted(self, tasks: Mapping[str, int]) -> TorchLearner:
+        shuffled = {name: permuted(self._task(name), seed) for name, seed in tasks.items()}
+        suite = dataclasses.replace(self.suite, tasks={**self.suite.tasks, **shuffled})
+        # A family knows its suite: heads that start from a solution must start from that of the shuffled targets.
+        family = type(self.family)(suite, self.family.settings)
+        data = EncodedTasks(family)
+        data.encoded = {key: inputs for key, inputs in self._data.encoded.items() if key[0] not in shuffled}
+        return TorchLearner(
+            suite, family, self.settings, seed=self.seed, meter=self.meter, device=self.device, data=data
         )
 
     def save(self, directory: Path, snapshot: LearnerState | None = None) -> None:

@@ -60,6 +60,20 @@ def _weights(weights: ClassWeights, device: torch.device, dtype: torch.dtype) ->
         return torch.tensor(weights, device=device, dtype=dtype)
 
 
+def truth_probability(task: Task, logits: Tensor, labels: Tensor) -> Tensor:
+    """The probability of the truth of each row, float64 [n]; see `Learner.truth`."""
+    logits = logits.double()
+    if task.objective == Objective.REGRESSION:
+        return torch.exp(-0.5 * (logits - labels.double()) ** 2)
+    if task.objective == Objective.TAGGING:
+        words = labels != IGNORE
+        chosen = logits.softmax(-1).gather(-1, labels.clamp(min=0)[..., None])[..., 0] * words
+        return chosen.sum(1) / words.sum(1).clamp(min=1)
+    if task.objective == Objective.MULTILABEL:
+        return torch.where(labels > 0, logits.sigmoid(), (-logits).sigmoid()).mean(-1)
+    return logits.softmax(-1).gather(-1, labels[:, None])[:, 0]
+
+
 def predictions(task: Task, logits: Tensor, labels: Tensor | None) -> list[Tensor] | Tensor:
     """Class indices [n], whether a row has each label [n, labels] (probability above one half), values [n] in standardised
     units, or a tag index per labelled word of each row."""

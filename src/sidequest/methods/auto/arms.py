@@ -1,0 +1,95 @@
+"""What `auto` tries: candidates beside the primary, and controls that show what any extra training does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from sidequest.methods.base import Plan
+from sidequest.recipe import Phase
+
+Kind = Literal["single", "longer", "permuted", "candidate", "set"]
+CONTROLS: tuple[Kind, ...] = ("single", "longer", "permuted")
+
+
+class Arm(BaseModel):
+    """One thing to train, at a length that a round decides.
+
+    kind: `single` the primary alone; `longer` the primary alone for as many batches as the sets it stands beside; `permuted` a
+        candidate whose targets are shuffled; `candidate` and `set` one or several candidates beside the primary.
+    tasks: the auxiliaries. beside: for `longer`, how many auxiliaries the sets have whose batches it equals.
+    primary_share, share: batches of the primary and of each auxiliary in turn. finish: the part of the primary's epochs that
+        comes at the end, without auxiliaries.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Kind
+    tasks: tuple[str, ...] = ()
+    beside: int = 0
+    primary_share: int = 1
+    share: int = 1
+    finish: float = 0.0
+    permutation: int = 0
+
+    @property
+    def name(self) -> str:
+        """For people, and the key of its results."""
+        if self.kind == "single":
+            return "the primary alone"
+        if self.kind == "longer":
+            return f"the primary alone, {1 + self.beside} times as long"
+        tasks = " + ".join(self.tasks)
+        if self.kind == "permuted":
+            return f"{tasks}, targets shuffled ({self.permutation})"
+        ratio = "" if self.primary_share == self.share else f", {self.primary_share}:{self.share}"
+        return tasks + ratio + (", then the primary alone" if self.finish else "")
+
+    @property
+    def is_control(self) -> bool:
+        return self.kind in CONTROLS
+
+    def cost(self, length: float) -> float:
+        """In x: batches relative to the primary's own full training."""
+        if self.kind in ("single", "longer"):
+            return length * (1 + self.beside)
+        return length * (1 + (1 - self.finish) * len(self.tasks) * self.share / self.primary_share)
+
+    def phases(self, primary: str, epochs: float, length: float = 1.0, *, whole: bool = False) -> tuple[Phase, ...]:
+        """The training at a fraction of the primary's epochs. whole: as a recipe, whose length is the trainer's business."""
+        if self.kind in ("single", "longer"):
+            return (Phase(shares={primary: 1}, epochs=epochs * length * (1 + self.beside), stop_early=False),)
+        shares: dict[str, float] = {primary: self.primary_share, **dict.fromkeys(self.tasks, self.share)}
+        if whole and not self.finish:
+            return (Phase(shares=shares),)
+        together = Phase(shares=shares, epochs=epochs * length * (1 - self.finish), stop_early=whole)
+        if not self.finish:
+            return (together,)
+        return (together, Phase(shares={primary: 1}, epochs=epochs * length * self.finish, stop_early=whole))
+
+    def plan(self, primary: str, epochs: float, length: float, seed: int) -> Plan:
+        permuted = {self.tasks[0]: self.permutation} if self.kind == "permuted" else {}
+        phases = self.phases(primary, epochs, length)
+        label = f"auto: {self.name}, {length:.2f} of the length"
+        return Plan(phases=phases, seed=seed, label=label, measure="truth", permuted=permuted, note={"arm": self.name})
+
+
+def first_arms(candidates: Sequence[str], objectives: dict[str, str], controls: int, seed: int) -> list[Arm]:
+    """Every candidate, the primary alone, and permuted copies: one per objective first, then in name order.
+
+    The primary alone for as many *batches* is no control here: at a fraction of the length it is simply trained further, and it
+    wins for that reason. It stands in the guard, at full length.
+    """
+    by_objective: dict[str, list[str]] = {}
+    for name in candidates:
+        by_objective.setdefault(objectives[name], []).append(name)
+    waiting = [by_objective[key] for key in sorted(by_objective)]
+    order = [names[i] for i in range(max(map(len, waiting), default=0)) for names in waiting if i < len(names)]
+    arms = [Arm(kind="candidate", tasks=(name,)) for name in candidates]
+    arms.append(Arm(kind="single"))
+    for number in range(controls if order else 0):
+        name = order[number % len(order)]
+        arms.append(Arm(kind="permuted", tasks=(name,), permutation=1000 * seed + number))
+    return arms

@@ -1,0 +1,65 @@
+"""From the numbers of a round to a judgement of each arm. Pure functions: how arms were trained is not known here.
+
+A short run beside *any* other task often looks better than the primary alone, because it is longer, or because a little noise
+regularises. So gains are measured against controls, and two kinds of noise are in every error: between rows of *select* (paired,
+row by row) and between runs, which only the spread of the controls and repetitions can show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Judged:
+    """gain: mean probability of the truth over the mean of the controls. error: its standard error, rows and runs. above: whether
+    it is above every single control."""
+
+    gain: float
+    error: float
+    above: bool
+
+    @property
+    def z(self) -> float:
+        return self.gain / self.error if self.error > 0 else math.copysign(math.inf, self.gain) if self.gain else 0.0
+
+
+def judge(truth: Mapping[str, Sequence[np.ndarray]], controls: Sequence[str]) -> dict[str, Judged]:
+    """truth: for each arm one array [rows] for each repetition, the same repetitions for all arms. controls: names of arms."""
+    repeats = min(len(runs) for runs in truth.values())
+    means = {name: np.array([runs[r].mean() for r in range(repeats)]) for name, runs in truth.items()}
+    base = np.mean([np.stack(truth[name][:repeats]) for name in controls], axis=0)  # [repeats, rows]
+    between = between_runs(np.array([means[name] for name in controls]))
+    judged = {}
+    for name, runs in truth.items():
+        difference = np.stack(runs[:repeats]) - base
+        over_rows = difference.mean(axis=0)
+        of_rows = over_rows.var(ddof=1) / len(over_rows) if len(over_rows) > 1 else 0.0
+        others = [control for control in controls if control != name]
+        spread = between * (1 + 1 / len(controls)) / repeats
+        above = all(means[name].mean() > means[control].mean() for control in others)
+        judged[name] = Judged(float(difference.mean()), math.sqrt(spread + of_rows), above)
+    return judged
+
+
+def between_runs(control_means: np.ndarray) -> float:
+    """The variance of a run's mean among controls, [controls, repeats]; 0 where there is nothing to tell it from."""
+    controls, repeats = control_means.shape
+    if controls < 2:
+        return 0.0
+    centred = control_means - control_means.mean(axis=0)
+    return float((centred**2).sum() / ((controls - 1) * repeats))
+
+
+def survivors(judged: Mapping[str, Judged], keep: float, least_z: float, most: int) -> list[str]:
+    """The arms that stand out from the controls and gain at least `keep` of the best gain, best first."""
+    standing = {name: one for name, one in judged.items() if one.above and one.gain > 0 and one.z >= least_z}
+    if not standing:
+        return []
+    best = max(one.gain for one in standing.values())
+    ranked = sorted(standing, key=lambda name: (-standing[name].gain, name))
+    return [name for name in ranked if standing[name].gain >= keep * best][:most]
