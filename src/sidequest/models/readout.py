@@ -1,0 +1,156 @@
+"""The linear read-out of a task from a frozen encoder's features: what an engineer tries first, and what models start from.
+
+Classification is a softmax, multiple choice a softmax over the scores of a row's choices, tagging a softmax per word, regression a
+ridge. The strength of regularisation is chosen by cross-validation on *train*, and nothing but *train* is looked at. A read-out
+is a function of the features and the rows, not of any seed of training; it is kept on disk under the content of both.
+
+Where the task is scored by the mean over classes (`macro_f1`), rare classes count as much as frequent ones in the fit too.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sidequest.errors import SidequestError
+from sidequest.files import cache_directory, digest, write_atomically
+from sidequest.numerics.likelihoods import Choice, Softmax
+from sidequest.numerics.linear_models import LinearModel, logistic, ridge
+from sidequest.tasks.examples import Examples
+from sidequest.tasks.splits import generator, limit
+from sidequest.tasks.task import Objective, Task
+
+VERSION = 1  # of the fit: a change of meaning must not find old read-outs
+# Rows × features of a fit, at most: 160 MB in float64. Of more rows a stratified sample is taken.
+FIT_VALUES = 20_000_000
+CHUNK = 2_000  # rows whose features are in memory at once when predicting
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a read-out sees of some rows.
+
+    values: float [units, width]; a unit is a row, a choice or a word. counts: int64 [rows], the units of each row; None: one each.
+    """
+
+    values: np.ndarray
+    counts: np.ndarray | None = None
+
+
+FeaturesOf = Callable[[Task, Examples], Features]
+
+
+@dataclass(frozen=True)
+class ReadOut:
+    """A fitted read-out. `model` gives logits per unit, or a regression's standardised value."""
+
+    task: Task
+    model: LinearModel
+    features_of: FeaturesOf
+
+    def logits(self, examples: Examples) -> tuple[np.ndarray, np.ndarray]:
+        """Logits float64 [units, outputs], and the units of each row, int64 [rows]."""
+        parts = [self.features_of(self.task, part) for part in _chunks(examples)]
+        logits = [self.model(part.values) for part in parts]
+        counts = [np.ones(len(part.values), np.int64) if part.counts is None else part.counts for part in parts]
+        return np.concatenate(logits), np.concatenate(counts)
+
+    def predict(self, examples: Examples, restore: Callable[[np.ndarray], np.ndarray]) -> Any:
+        """Predictions in row order, as a learner gives them: class or choice indices [n], values [n] in the task's units, or a
+        list of tag arrays. restore: from standardised to the task's own units."""
+        logits, counts = self.logits(examples)
+        if self.task.objective == Objective.REGRESSION:
+            return restore(logits[:, 0])
+        if self.task.objective == Objective.CLASSIFICATION:
+            return logits.argmax(axis=1)
+        units = np.split(logits, np.cumsum(counts)[:-1]) if len(counts) else []
+        if self.task.objective == Objective.TAGGING:
+            return [unit.argmax(axis=1) for unit in units]
+        return np.array([unit[:, 0].argmax() for unit in units], dtype=np.int64)
+
+
+def read_out(
+    task: Task, features_of: FeaturesOf, standardise: Callable[[np.ndarray], np.ndarray], key: Any, *, persist: bool = True
+) -> ReadOut:
+    """The read-out of a task's train rows. key: plain data that identifies the features; standardise: a regression's targets."""
+    name = digest([VERSION, key, task.fingerprints["train"]])
+    place = cache_directory() / "readouts" / f"{name[:32]}.npz"
+    model = _load(place) if persist else None
+    if model is None:
+        model = fit(task, features_of, standardise)
+        if persist:
+            write_atomically(place, _bytes(model))
+    return ReadOut(task, model, features_of)
+
+
+def fit(task: Task, features_of: FeaturesOf, standardise: Callable[[np.ndarray], np.ndarray]) -> LinearModel:
+    rows = _rows_to_fit(task, features_of)
+    features = features_of(task, rows)
+    x = features.values
+    if not np.isfinite(x).all():
+        raise SidequestError(f"task {task.name!r}: the encoder gives features that are not finite")
+    target: Any = rows.target
+    if task.objective == Objective.REGRESSION:
+        return ridge(x, standardise(np.asarray(target, dtype=np.float64)))
+    if task.objective == Objective.CHOICE:
+        assert features.counts is not None
+        return logistic(x, Choice(np.asarray(target), features.counts))
+    if task.objective == Objective.TAGGING:
+        assert features.counts is not None
+        tags = target.flatten().to_numpy(zero_copy_only=False)
+        sentences = np.repeat(np.arange(len(rows)), features.counts)
+        return logistic(x, Softmax(tags, task.outputs, class_weights(task, tags)), groups=sentences)
+    labels = np.asarray(target, dtype=np.int64)
+    return logistic(x, Softmax(labels, task.outputs, class_weights(task, labels)))
+
+
+def class_weights(task: Task, labels: np.ndarray) -> np.ndarray | None:
+    """Factors on the loss of each class, float64 [classes], that give all classes the same part in it; None: ones."""
+    if task.metrics[0] != "macro_f1":
+        return None
+    counts = np.bincount(labels, minlength=task.outputs)
+    return len(labels) / np.maximum(counts, 1) / max(1, np.count_nonzero(counts))
+
+
+def _rows_to_fit(task: Task, features_of: FeaturesOf) -> Examples:
+    rows = task.train
+    first = features_of(task, rows.take(np.arange(min(len(rows), CHUNK))))
+    values_per_row = first.values.size / max(1, min(len(rows), CHUNK))
+    most = max(1, int(FIT_VALUES / max(1.0, values_per_row)))
+    return limit(rows, most, task.objective, generator(0, task.name, "read-out"))
+
+
+def _chunks(examples: Examples) -> Iterator[Examples]:
+    for start in range(0, max(1, len(examples)), CHUNK):
+        yield examples.take(np.arange(start, min(start + CHUNK, len(examples))))
+
+
+def _bytes(model: LinearModel) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(
+        buffer,
+        mean=model.mean,
+        scale=model.scale,
+        weight=model.weight,
+        bias=model.bias,
+        strength=model.strength,
+        tried=np.array(list(model.losses.items()), dtype=np.float64).reshape(-1, 2),
+    )
+    return buffer.getvalue()
+
+
+def _load(place: Path) -> LinearModel | None:
+    """A stored model; None where there is none, or a damaged one (the archive has checksums)."""
+    try:
+        with np.load(place, allow_pickle=False) as stored:
+            tried = {float(strength): float(loss) for strength, loss in stored["tried"]}
+            arrays = [stored[name] for name in ("mean", "scale", "weight", "bias")]
+            return LinearModel(*arrays, float(stored["strength"]), tried)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
