@@ -62,7 +62,7 @@ def test_bilstm_is_the_papers_classifier(depth, encoders):
     family = family_of(encoders(), hidden=8, depth=depth)
     model = stir(family.build(0))
     assert model.lstm.num_layers == depth
-    states = family.states("tokens")
+    states = family.states.of("tokens")
 
     def sentence(text):
         rows = states.rows([text])

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from sidequest.errors import SettingsError
+from sidequest.models.readout import Features, ReadOut, read_out
 from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
@@ -84,6 +85,7 @@ class Family(ABC):
         self.suite = suite
         self.settings = settings
         self.scales = {task.name: TargetScale.of(task) for task in suite.tasks.values()}
+        self._read_outs: dict[str, ReadOut | None] = {}
         for task in suite.tasks.values():
             if task.form not in self.forms:
                 shown = ", ".join(self.forms)
@@ -109,6 +111,26 @@ class Family(ABC):
         model = self.build(0)
         model.load_state_dict(load_file(directory / "model.safetensors"))
         return model.eval()
+
+    def features(self, task: Task, examples: Examples) -> Features | None:
+        """What a linear read-out of the family's own encoder, or of the pixels, sees of some rows; None: it has none."""
+        return None
+
+    def features_key(self) -> Any:
+        """Plain data that identifies `features`: equal keys, equal features of equal rows."""
+        return None
+
+    def read_out(self, task: Task) -> ReadOut | None:
+        """The regularised linear read-out of the task's train rows, made when first asked for; None where there are no features.
+
+        It depends on the rows and the encoder alone: not on a seed, not on the other tasks.
+        """
+        if task.name not in self._read_outs:
+            made = None
+            if len(task.train) and self.features(task, task.train.take(np.arange(1))) is not None:
+                made = read_out(task, self.features, self.scales[task.name].standardise, self.features_key())
+            self._read_outs[task.name] = made
+        return self._read_outs[task.name]
 
     def fingerprint(self) -> str:
         """What identifies the pretrained weights (empty where there are none): part of the key of a trial."""

@@ -166,12 +166,9 @@ class BiLstmFamily(FrozenFamily):
         if task.form != Form.TOKENS:
             located = self.locate(task, examples, "tokens")
             return SentenceInputs(located, Targets(task, examples, self.scales[task.name]))
-        sentences = examples.columns["tokens"].to_pylist()
-        words = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
-        tags = None
-        if examples.target is not None:
-            tags = Ragged.of_lengths(flat_tags(examples), words)
-        return WordInputs(self.states("words").rows(sentences, self.progress), words, tags)
+        rows, words = self.words(examples)
+        tags = None if examples.target is None else Ragged.of_lengths(flat_tags(examples), words)
+        return WordInputs(rows, words, tags)
 
     def build(self, seed: int) -> BiLstmModel:
         return BiLstmModel(self.suite, self.settings, self.frozen.depth, self.frozen.width, seed)

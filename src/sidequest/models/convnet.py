@@ -7,7 +7,7 @@ embedded digits) are padded by 2 before each convolution, because nothing would 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,8 @@ from torch.nn import functional
 
 from sidequest.errors import SettingsError
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, head_key, seeded
-from sidequest.models.images import ImageInputs, Preparation, common_shape
+from sidequest.models.images import PROBE_SIDE, ImageInputs, Preparation, common_shape, pixel_features
+from sidequest.models.readout import Features
 from sidequest.models.saved import new_directory, task_state, write_card, write_weights
 from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
@@ -77,6 +78,12 @@ class ConvFamily(Family):
 
     def inputs(self, task: Task, examples: Examples) -> Inputs:
         return ImageInputs(task, examples, self.scales[task.name], Preparation(), "image")
+
+    def features(self, task: Task, examples: Examples) -> Features:
+        return pixel_features(task, examples)
+
+    def features_key(self) -> Any:
+        return ["pixels", PROBE_SIDE]
 
     def build(self, seed: int) -> ConvModel:
         return ConvModel(self.suite, self.settings, self.shape, seed)

@@ -46,7 +46,8 @@ from sidequest.errors import SettingsError
 from sidequest.files import digest
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
 from sidequest.models.encoders import SMALL_FILES, load_tokeniser, resolve
-from sidequest.models.images import ImageInputs, Preparation
+from sidequest.models.images import PROBE_SIDE, ImageInputs, Preparation, pixel_features
+from sidequest.models.readout import Features
 from sidequest.models.saved import ENCODER, WEIGHTS, new_directory, task_facts, task_state, write_card, write_weights
 from sidequest.models.tokenising import TextInputs, Texts, flat_tags, tokenise_texts, tokenise_words
 from sidequest.settings import ModelSettings
@@ -112,6 +113,12 @@ class CustomFamily(Family):
         texts = Texts.of(task, examples)
         tokens = tokenise_texts(self.tokeniser, texts.first, texts.second, self.settings.max_length, types=self.types)
         return TextInputs(tokens, Targets(task, examples, self.scales[task.name]), texts.counts, None, pad)
+
+    def features(self, task: Task, examples: Examples) -> Features | None:
+        return pixel_features(task, examples) if task.form == Form.IMAGE else None
+
+    def features_key(self) -> Any:
+        return ["pixels", PROBE_SIDE]
 
     def build(self, seed: int) -> MultiTaskModel:
         tasks = list(self.suite.tasks.values())

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sidequest.models.base import Family, MultiTaskModel
+from sidequest.models.base import Family, MultiTaskModel, Progress
 from sidequest.models.encoders import resolve
+from sidequest.models.readout import Features
 from sidequest.models.saved import ENCODER, copy_encoder, new_directory, task_state, write_card, write_weights
 from sidequest.models.states import FrozenEncoder, States, View
 from sidequest.models.store import Rows
@@ -19,7 +21,9 @@ from sidequest.models.tokenising import Texts, has_pairs
 from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
-from sidequest.tasks.task import Task
+from sidequest.tasks.task import Form, Task
+
+FEATURES = 1  # a number for what a read-out sees: a change of meaning must not find old read-outs
 
 
 @dataclass(frozen=True)
@@ -40,20 +44,18 @@ class Located:
         return None if self.counts is None else np.cumsum(self.counts) - self.counts
 
 
-class FrozenFamily(Family):
-    """A family whose encoder stays as it is, so that its states are computed once and kept.
+class EncoderStates:
+    """The states of a frozen encoder for the rows of tasks, computed once per text.
 
     persist: whether states go to the cache on disk; predictions on passing rows set it to False.
     """
 
-    persist: bool = True
-
-    def __init__(self, suite: Suite, settings: ModelSettings) -> None:
-        super().__init__(suite, settings)
-        self.frozen = FrozenEncoder(resolve(settings.encoder), settings.layers, settings.max_length, settings.precision)
+    def __init__(self, frozen: FrozenEncoder, *, persist: bool = True) -> None:
+        self.frozen, self.persist = frozen, persist
+        self.progress: Progress | None = None
         self._states: dict[View, States] = {}
 
-    def states(self, view: View) -> States:
+    def of(self, view: View) -> States:
         if view not in self._states:
             self._states[view] = States(self.frozen, view, persist=self.persist)
         return self._states[view]
@@ -64,7 +66,58 @@ class FrozenFamily(Family):
         places: dict[str, int] = {}
         first = _number(texts.first, places)
         second = None if texts.second is None else _number(texts.second, places)
-        return Located(self.states(view).rows(list(places), self.progress), first, second, texts.counts)
+        return Located(self.of(view).rows(list(places), self.progress), first, second, texts.counts)
+
+    def words(self, examples: Examples) -> tuple[Rows, np.ndarray]:
+        """The states of sentences to tag, and the number of words of each; one without words still has a state."""
+        sentences = examples.columns["tokens"].to_pylist()
+        counts = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
+        return self.of("words").rows(sentences, self.progress), counts
+
+    def features(self, task: Task, examples: Examples) -> Features:
+        """What a linear read-out sees: a text's vector u; of a pair u, v, u ⋆ v, |u − v| and the cosine; a word's states of all
+        layers."""
+        if task.form == Form.TOKENS:
+            rows, counts = self.words(examples)
+            states = rows.gather(np.flatnonzero(counts))
+            return Features(states.reshape(len(states), -1), counts)
+        located = self.locate(task, examples, "pooled")
+        table, place = located.rows.table()
+        u = table[place[located.first]]
+        if located.second is None:
+            return Features(u, located.counts)
+        v = table[place[located.second]]
+        lengths = np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1)
+        cosine = (u * v).sum(axis=1) / np.maximum(lengths, np.finfo(np.float32).tiny)
+        return Features(np.concatenate([u, v, u * v, np.abs(u - v), cosine[:, None]], axis=1), located.counts)
+
+    def facts(self) -> list[Any]:
+        """What identifies the features, plain data."""
+        return ["states", FEATURES, *self.frozen.facts()]
+
+
+class FrozenFamily(Family):
+    """A family whose encoder stays as it is, so that its states are computed once and kept."""
+
+    def __init__(self, suite: Suite, settings: ModelSettings) -> None:
+        super().__init__(suite, settings)
+        self.frozen = FrozenEncoder(resolve(settings.encoder), settings.layers, settings.max_length, settings.precision)
+        self.states = EncoderStates(self.frozen)
+
+    def locate(self, task: Task, examples: Examples, view: View) -> Located:
+        self.states.progress = self.progress
+        return self.states.locate(task, examples, view)
+
+    def words(self, examples: Examples) -> tuple[Rows, np.ndarray]:
+        self.states.progress = self.progress
+        return self.states.words(examples)
+
+    def features(self, task: Task, examples: Examples) -> Features:
+        self.states.progress = self.progress
+        return self.states.features(task, examples)
+
+    def features_key(self) -> Any:
+        return self.states.facts()
 
     def export(self, model: MultiTaskModel, task: Task, directory: Path) -> None:
         with new_directory(directory) as place:

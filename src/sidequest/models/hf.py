@@ -32,9 +32,12 @@ from sidequest.models.encoders import (
     resolve,
     skeleton,
 )
-from sidequest.models.images import ImageInputs, Preparation
+from sidequest.models.frozen import EncoderStates
+from sidequest.models.images import PROBE_SIDE, ImageInputs, Preparation, pixel_features
 from sidequest.models.native import Native, attach, auto_class, empty_native, save_native, uses_pooler
+from sidequest.models.readout import Features
 from sidequest.models.saved import ENCODER, WEIGHTS, new_directory, write_card, write_weights
+from sidequest.models.states import FrozenEncoder
 from sidequest.models.tokenising import TextInputs, Texts, flat_tags, tokenise_texts, tokenise_words
 from sidequest.models.tuning import add_adapters, freeze_layers, merged
 from sidequest.settings import ModelSettings
@@ -161,6 +164,21 @@ class HfFamily(Family):
         length = self.settings.max_length if self.limit is None else min(self.settings.max_length, self.limit)
         tokens = tokenise_texts(self.tokeniser, texts.first, texts.second, length, types=self.types)
         return TextInputs(tokens, Targets(task, examples, self.scales[task.name]), texts.counts, None, self.pad)
+
+    @cached_property
+    def states(self) -> EncoderStates:
+        """The states of the encoder as it was pretrained, for the read-out."""
+        length, cut = self.settings.max_length, self.settings.layers
+        return EncoderStates(FrozenEncoder(self.encoder, None, length, self.settings.precision, cut))
+
+    def features(self, task: Task, examples: Examples) -> Features:
+        if self.vision:
+            return pixel_features(task, examples)
+        self.states.progress = self.progress
+        return self.states.features(task, examples)
+
+    def features_key(self) -> Any:
+        return ["pixels", PROBE_SIDE] if self.vision else self.states.facts()
 
     def build(self, seed: int) -> HfModel:
         base = copy.deepcopy(self.pretrained.model)

@@ -14,8 +14,13 @@ from torch.nn import functional
 
 from sidequest.errors import DataError, SettingsError
 from sidequest.models.base import Batch, Inputs, Targets, TargetScale
+from sidequest.models.readout import Features
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.task import Task
+
+PROBE_SIDE = (
+    28  # pixels on a side that a linear read-out sees, at most: more of them are hundreds of thousands of weights
+)
 
 
 @dataclass(frozen=True)
@@ -106,3 +111,14 @@ def common_shape(tasks: list[Task]) -> tuple[int, int, int]:
             )
     channels, height, width = first
     return channels, height, width
+
+
+def pixel_features(task: Task, examples: Examples) -> Features:
+    """The pixels, for a linear read-out; images larger than 28×28 are averaged down to that."""
+    images = image_column(task, examples)
+    pixels = Preparation()(images)
+    height, width = pixels.shape[-2:]
+    if max(height, width) > PROBE_SIDE and len(pixels):
+        size = (min(height, PROBE_SIDE), min(width, PROBE_SIDE))
+        pixels = functional.adaptive_avg_pool2d(pixels, size)
+    return Features(pixels.flatten(1).numpy())

@@ -98,7 +98,7 @@ class Predictor:
             settings = settings.model_copy(update={"encoder": str((directory / settings.encoder).resolve())})
         family = FAMILIES[settings.kind](Suite.of(task, others), settings)
         if isinstance(family, FrozenFamily):
-            family.persist = False
+            family.states.persist = False
         scale = TargetScale(card["target"]["mean"], card["target"]["deviation"])
         try:
             model = family.restore(directory)

@@ -1,8 +1,9 @@
 """The linear read-out of a task from a frozen encoder's features: what an engineer tries first, and what models start from.
 
-Classification is a softmax, multiple choice a softmax over the scores of a row's choices, tagging a softmax per word, regression a
-ridge. The strength of regularisation is chosen by cross-validation on *train*, and nothing but *train* is looked at. A read-out
-is a function of the features and the rows, not of any seed of training; it is kept on disk under the content of both.
+Classification is a softmax, multiple choice a softmax over the scores of a row's choices, tagging a softmax per word, several
+labels a sigmoid each, regression a ridge. The strength of regularisation is chosen by cross-validation on *train*, and nothing
+but *train* is looked at. A read-out is a function of the features and the rows, not of any seed of training; it is kept on disk
+under the content of both.
 
 Where the task is scored by the mean over classes (`macro_f1`), rare classes count as much as frequent ones in the fit too.
 """
@@ -20,7 +21,7 @@ import numpy as np
 
 from sidequest.errors import SidequestError
 from sidequest.files import cache_directory, digest, write_atomically
-from sidequest.numerics.likelihoods import Choice, Softmax
+from sidequest.numerics.likelihoods import Choice, Sigmoids, Softmax
 from sidequest.numerics.linear_models import LinearModel, logistic, ridge
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.splits import generator, limit
@@ -36,14 +37,15 @@ CHUNK = 2_000  # rows whose features are in memory at once when predicting
 class Features:
     """What a read-out sees of some rows.
 
-    values: float [units, width]; a unit is a row, a choice or a word. counts: int64 [rows], the units of each row; None: one each.
+    values: float [units, width]; a unit is a row, a choice or a word. counts: int64 [rows], the units of each row; None: one
+        each.
     """
 
     values: np.ndarray
     counts: np.ndarray | None = None
 
 
-FeaturesOf = Callable[[Task, Examples], Features]
+FeaturesOf = Callable[[Task, Examples], Features | None]
 
 
 @dataclass(frozen=True)
@@ -56,17 +58,19 @@ class ReadOut:
 
     def logits(self, examples: Examples) -> tuple[np.ndarray, np.ndarray]:
         """Logits float64 [units, outputs], and the units of each row, int64 [rows]."""
-        parts = [self.features_of(self.task, part) for part in _chunks(examples)]
+        parts = [_features(self.features_of, self.task, part) for part in _chunks(examples)]
         logits = [self.model(part.values) for part in parts]
         counts = [np.ones(len(part.values), np.int64) if part.counts is None else part.counts for part in parts]
         return np.concatenate(logits), np.concatenate(counts)
 
     def predict(self, examples: Examples, restore: Callable[[np.ndarray], np.ndarray]) -> Any:
         """Predictions in row order, as a learner gives them: class or choice indices [n], values [n] in the task's units, or a
-        list of tag arrays. restore: from standardised to the task's own units."""
+        list of tag arrays; whether it has each label [n, labels]. restore: from standardised to the task's own units."""
         logits, counts = self.logits(examples)
         if self.task.objective == Objective.REGRESSION:
             return restore(logits[:, 0])
+        if self.task.objective == Objective.MULTILABEL:
+            return logits > 0
         if self.task.objective == Objective.CLASSIFICATION:
             return logits.argmax(axis=1)
         units = np.split(logits, np.cumsum(counts)[:-1]) if len(counts) else []
@@ -76,7 +80,12 @@ class ReadOut:
 
 
 def read_out(
-    task: Task, features_of: FeaturesOf, standardise: Callable[[np.ndarray], np.ndarray], key: Any, *, persist: bool = True
+    task: Task,
+    features_of: FeaturesOf,
+    standardise: Callable[[np.ndarray], np.ndarray],
+    key: Any,
+    *,
+    persist: bool = True,
 ) -> ReadOut:
     """The read-out of a task's train rows. key: plain data that identifies the features; standardise: a regression's targets."""
     name = digest([VERSION, key, task.fingerprints["train"]])
@@ -91,13 +100,15 @@ def read_out(
 
 def fit(task: Task, features_of: FeaturesOf, standardise: Callable[[np.ndarray], np.ndarray]) -> LinearModel:
     rows = _rows_to_fit(task, features_of)
-    features = features_of(task, rows)
+    features = _features(features_of, task, rows)
     x = features.values
     if not np.isfinite(x).all():
         raise SidequestError(f"task {task.name!r}: the encoder gives features that are not finite")
     target: Any = rows.target
     if task.objective == Objective.REGRESSION:
         return ridge(x, standardise(np.asarray(target, dtype=np.float64)))
+    if task.objective == Objective.MULTILABEL:
+        return logistic(x, Sigmoids(np.asarray(target)))
     if task.objective == Objective.CHOICE:
         assert features.counts is not None
         return logistic(x, Choice(np.asarray(target), features.counts))
@@ -115,12 +126,18 @@ def class_weights(task: Task, labels: np.ndarray) -> np.ndarray | None:
     if task.metrics[0] != "macro_f1":
         return None
     counts = np.bincount(labels, minlength=task.outputs)
-    return len(labels) / np.maximum(counts, 1) / max(1, np.count_nonzero(counts))
+    return len(labels) / (np.maximum(counts, 1) * np.count_nonzero(counts))
+
+
+def _features(features_of: FeaturesOf, task: Task, examples: Examples) -> Features:
+    features = features_of(task, examples)
+    assert features is not None, f"the family has no features for {task.name!r}"
+    return features
 
 
 def _rows_to_fit(task: Task, features_of: FeaturesOf) -> Examples:
     rows = task.train
-    first = features_of(task, rows.take(np.arange(min(len(rows), CHUNK))))
+    first = _features(features_of, task, rows.take(np.arange(min(len(rows), CHUNK))))
     values_per_row = first.values.size / max(1, min(len(rows), CHUNK))
     most = max(1, int(FIT_VALUES / max(1.0, values_per_row)))
     return limit(rows, most, task.objective, generator(0, task.name, "read-out"))
@@ -150,7 +167,7 @@ def _load(place: Path) -> LinearModel | None:
     try:
         with np.load(place, allow_pickle=False) as stored:
             tried = {float(strength): float(loss) for strength, loss in stored["tried"]}
-            arrays = [stored[name] for name in ("mean", "scale", "weight", "bias")]
-            return LinearModel(*arrays, float(stored["strength"]), tried)
+            mean, scale, weight, bias = (stored[name] for name in ("mean", "scale", "weight", "bias"))
+            return LinearModel(mean, scale, weight, bias, float(stored["strength"]), tried)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None

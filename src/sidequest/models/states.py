@@ -55,16 +55,22 @@ class FrozenEncoder:
     """An encoder that is loaded when its first state is computed; with warm caches, never.
 
     layers: how many of the last layers' states to keep; None: all, with the embeddings as the first.
+    cut: how many of the encoder's first layers there are; None: all of them.
     """
 
     encoder: Encoder
     layers: int | None = None
     max_length: int = 128
     precision: str = "fp32"
+    cut: int | None = None
 
     @cached_property
     def config(self) -> Any:
-        return load_config(self.encoder)
+        return load_config(self.encoder, layers=self.cut)
+
+    def facts(self) -> list[Any]:
+        """What decides the states of a text, plain data."""
+        return [VERSION, self.fingerprint, self.depth, self.max_length, "bf16" if self.bf16 else "fp32", self.cut]
 
     @cached_property
     def device(self) -> torch.device:
@@ -166,7 +172,8 @@ class States:
         depth = 1 if self.view == "pooled" else frozen.depth
         length = None if self.view == "words" else frozen.max_length
         precision = "bf16" if frozen.bf16 else "fp32"
-        key = digest([VERSION, frozen.fingerprint, self.view, depth, length, precision])
+        cut = [] if frozen.cut is None else [frozen.cut]
+        key = digest([VERSION, frozen.fingerprint, self.view, depth, length, precision, *cut])
         return cache_directory() / "states" / f"{self.view}-{key[:32]}"
 
     def rows(self, texts: Sequence[Text], progress: Progress | None = None) -> Rows:

@@ -39,7 +39,7 @@ class Loss(ABC):
 
 
 class Softmax(Loss):
-    """One class per sample. labels: int64 [n], below `classes`. weights: float64 [classes], a factor on the loss of each class."""
+    """One class per sample. labels: int64 [n], below `classes`. weights: float64 [classes], a factor on each class's loss."""
 
     def __init__(self, labels: np.ndarray, classes: int, weights: np.ndarray | None = None) -> None:
         self.labels = self.strata = np.asarray(labels, dtype=np.int64)

@@ -5,9 +5,9 @@ Features are standardised, in float64. With α the strength, xᵢ a standardised
     ridge:     Σᵢ ½ (yᵢ − w·xᵢ − b)²            + ½ α |w|²
     logistic:  Σᵢ −log p(yᵢ | xᵢ; W, b)          + ½ α |W|²
 
-(scikit-learn's `Ridge(alpha=α)` and, for three classes and more, `LogisticRegression(C=1/α)`; two classes have two columns of weights
-here, so that C=2/α is the same model). Biases are not penalised. Strengths are tried in proportion to the mean squared length of a
-row, so that one grid fits ten features and three thousand.
+(scikit-learn's `Ridge(alpha=α)` and, for three classes and more, `LogisticRegression(C=1/α)`; two classes have two columns of
+weights here, so that C=2/α is the same model). Biases are not penalised. Strengths are tried in proportion to the mean squared
+length of a row, so that one grid fits ten features and three thousand.
 
 With fewer rows than features the solution lies in the span of the rows, and everything is computed there. The same
 eigenvectors precondition L-BFGS, which then needs some ten steps.
@@ -29,6 +29,9 @@ GRID = 10.0 ** np.arange(2.0, -4.01, -0.5)
 FOLDS = 5
 # Rows on which the strength is chosen, at most: with more rows it matters less and costs more.
 CHOOSING_ROWS = 1_000
+# In coordinates of equal curvature a function with the gradient g is about ½|g|² above its least value. The coarse bound is for
+# models that are only compared by their loss on held-out rows.
+TOLERANCE, COARSE = 5e-3, 1e-1
 LEAST_CURVATURE = 1e-4  # of a class without rows; it only has to be above 0
 CONSTANT = 1e-6  # a feature whose standard deviation is below this part of its size is constant up to rounding
 
@@ -55,8 +58,10 @@ class LinearModel:
 
 
 def ridge(features: np.ndarray, targets: np.ndarray, strength: float | None = None, *, seed: int = 0) -> LinearModel:
-    """Ridge regression. features [n, d], targets [n]. strength: None chooses the one with the least squared error of leave-one-out
-    predictions, which have a closed form."""
+    """Ridge regression. features [n, d], targets [n].
+
+    strength: None chooses the one with the least squared error of leave-one-out predictions, which have a closed form.
+    """
     x, mean, scale = _standardised(features)
     y = np.asarray(targets, dtype=np.float64)
     losses: dict[float, float] = {}
@@ -68,7 +73,7 @@ def ridge(features: np.ndarray, targets: np.ndarray, strength: float | None = No
         strength = min(losses, key=losses.__getitem__) if losses else basis.unit
     intercept = y.mean()
     weight = _ridge_weights(x, y - intercept, strength)
-    return LinearModel(mean, scale, weight[:, None], np.array([intercept]), strength, losses)
+    return LinearModel(mean, scale, _where_varied(weight[:, None], x), np.array([intercept]), strength, losses)
 
 
 def logistic(
@@ -78,11 +83,13 @@ def logistic(
     *,
     groups: np.ndarray | None = None,
     seed: int = 0,
+    tolerance: float = TOLERANCE,
 ) -> LinearModel:
-    """A logistic model of any of the losses above. features [rows, d].
+    """A logistic model with any of the losses of `likelihoods`. features [rows, d].
 
     strength: None chooses the one with the least loss on held-out samples. groups: int64 [samples]; samples of one group (the
-    words of a sentence) are held out together.
+    words of a sentence) are held out together. tolerance: the largest part of the gradient, in coordinates of equal curvature,
+    at which the search for the weights ends.
     """
     present, loss = present_classes(loss)
     x, mean, scale = _standardised(features)
@@ -95,14 +102,14 @@ def logistic(
         losses = _cross_validate(basis, loss.take(samples), folds)
         strength = min(losses, key=losses.__getitem__) if losses else basis.unit
     some = loss.take(samples)
-    inner, bias = _minimise(basis.rows, some, strength, basis.scaling(strength, _curvatures(some)))
+    inner, bias = _minimise(basis.rows, some, strength, basis.scaling(strength, _curvatures(some)), tolerance)
     weight = basis.back @ inner
     if len(samples) < len(loss):
         curvatures = _curvatures(some, basis.rows @ inner + bias) * (len(x) / len(part))
-        weight, bias = _minimise(x, loss, strength, basis.whole(strength, curvatures), (weight, bias))
+        weight, bias = _minimise(x, loss, strength, basis.whole(strength, curvatures), tolerance, (weight, bias))
     if present is not None:
         weight, bias = _with_absent(weight, bias, present)
-    return LinearModel(mean, scale, weight, bias, strength, losses)
+    return LinearModel(mean, scale, _where_varied(weight, x), bias, strength, losses)
 
 
 @dataclass(frozen=True)
@@ -120,13 +127,14 @@ class _Basis:
     @classmethod
     def of(cls, x: np.ndarray) -> _Basis:
         unit = float(np.einsum("ij,ij->", x, x) / max(1, len(x))) or 1.0
-        if len(x) < x.shape[1]:
-            variances, left = np.linalg.eigh(x @ x.T)
-            kept = variances > len(x) * np.finfo(np.float64).eps * max(variances[-1], 0.0)
-            spread = np.sqrt(variances[kept])
-            return cls(left[:, kept] * spread, x.T @ (left[:, kept] / spread), variances[kept], unit)
-        variances, back = np.linalg.eigh(x.T @ x)
-        return cls(x @ back, back, np.maximum(variances, 0.0), unit)
+        wide = len(x) < x.shape[1]
+        variances, vectors = np.linalg.eigh(x @ x.T if wide else x.T @ x)
+        kept = variances > len(variances) * np.finfo(np.float64).eps * max(variances[-1], 0.0)
+        variances, vectors = variances[kept], vectors[:, kept]
+        spread = np.sqrt(variances)
+        if wide:
+            return cls(vectors * spread, x.T @ (vectors / spread), variances, unit)
+        return cls(x @ vectors, vectors, variances, unit)
 
     def scaling(self, strength: float, curvatures: np.ndarray) -> _Diagonal:
         """Coordinates in which the function is about equally curved in all directions."""
@@ -181,13 +189,13 @@ def _minimise(
     loss: Loss,
     strength: float,
     change: _Diagonal | _Rotated,
+    tolerance: float,
     start: Solution | None = None,
-    *,
-    precise: bool = True,
 ) -> Solution:
-    """The weights and biases of the least regularised loss. precise: False where only the loss on held-out rows is wanted."""
-    from scipy.optimize import minimize
+    """The weights and biases of the least regularised loss."""
+    from scipy import optimize  # here: it takes a fifth of a second to import
 
+    minimize: Any = optimize.minimize  # the stubs do not know that `options` are the method's own
     shape = (x.shape[1], loss.outputs)
     # A bias is to its coordinate what `change` is to the weights; the bias of a choice would cancel out and stays 0.
     unit = np.zeros(1) if isinstance(loss, Choice) else 1 / np.sqrt(_curvatures(loss) * len(loss))
@@ -202,10 +210,7 @@ def _minimise(
     first = np.zeros(loss.outputs * (1 + shape[0]))
     if start is not None:
         first = np.concatenate([start[1] / np.where(unit > 0, unit, 1.0), change.inverse()(start[0]).ravel()])
-    # In these coordinates the function is about as curved as ½|·|²: with a gradient of g it is about ½g² above its least value.
-    options: dict[str, Any] = {"maxiter": 500, "maxcor": 20, "ftol": 1e-12, "gtol": 3e-3}
-    if not precise:
-        options |= {"ftol": 1e-6, "gtol": 1e-1}
+    options: dict[str, Any] = {"maxiter": 1_000, "maxcor": 20, "ftol": 1e-5 * tolerance, "gtol": tolerance}
     solution = minimize(value, first, jac=True, method="L-BFGS-B", options=options).x
     return change(solution[loss.outputs :].reshape(shape)), unit * solution[: loss.outputs]
 
@@ -230,7 +235,7 @@ def _cross_validate(basis: _Basis, loss: Loss, folds: list[np.ndarray]) -> dict[
         total, count = 0.0, 0
         for number, (kept, kept_loss, test, test_loss) in enumerate(parts):
             change = basis.scaling(strength, _curvatures(kept_loss))
-            solutions[number] = weight, bias = _minimise(kept, kept_loss, strength, change, solutions[number], precise=False)
+            solutions[number] = weight, bias = _minimise(kept, kept_loss, strength, change, COARSE, solutions[number])
             total += test_loss(test @ weight + bias)[0]
             count += len(test_loss)
         return total / max(count, 1)
@@ -255,8 +260,7 @@ def _walk(value: Callable[[float], float], grid: np.ndarray) -> dict[float, floa
 
 def _leave_one_out(basis: _Basis, y: np.ndarray, strengths: np.ndarray) -> dict[float, float]:
     n = len(y)
-    spread = np.sqrt(np.maximum(basis.variances, np.finfo(np.float64).tiny))
-    left = basis.rows / spread
+    left = basis.rows / np.sqrt(basis.variances)
     centred = y - y.mean()
     projected = left.T @ centred
     losses = {}
@@ -285,6 +289,11 @@ def _standardised(features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
     scale[constant] = 1.0
     x /= scale
     return x, mean, scale
+
+
+def _where_varied(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Exactly no weight for features that are constant here: what they are elsewhere must not count, not even by rounding."""
+    return np.where(x.any(axis=0)[:, None], weight, 0.0)
 
 
 def _with_absent(weight: np.ndarray, bias: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
