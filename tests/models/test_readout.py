@@ -153,11 +153,23 @@ def test_classes_count_equally_where_the_metric_is_their_mean(encoders):
     by_class = dataclasses.replace(task, metrics=("macro_f1",))
     family = family_of(encoders(), task)
     counts = np.bincount(task.train.target, minlength=3)
-    weights = readout.class_weights(by_class, task.train.target)
+    weights = readout.loss_weights(by_class, task.train.target)
     assert weights * counts == pytest.approx(np.full(3, len(task.train) / 3))
-    assert readout.class_weights(task, task.train.target) is None
+    assert readout.loss_weights(task, task.train.target) is None
     family_by_class = family_of(encoders(), by_class)
     assert not np.array_equal(family.read_out(task).model.bias, family_by_class.read_out(by_class).model.bias)
+
+
+@pytest.mark.parametrize("name", ["one", "marks"])
+def test_class_weights_of_a_task_count_in_its_read_out(name, encoders):
+    task = task_of(name)
+    given = (1.0, 1.0, 5.0) if name == "one" else ((1.0, 1.0), (1.0, 1.0), (1.0, 5.0))
+    weighted = dataclasses.replace(task, class_weights=given)
+    predictions = [
+        learner_of(family_of(encoders(), each)).probe_predictions(name, "select") for each in (task, weighted)
+    ]
+    plain, more = ((rows == 2) if name == "one" else rows[:, 2] for rows in predictions)
+    assert more.sum() > plain.sum()
 
 
 def test_many_rows_are_fitted_on_a_sample(encoders, monkeypatch, tmp_path):

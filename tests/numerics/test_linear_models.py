@@ -115,6 +115,7 @@ def test_two_choices_are_a_logistic_regression_on_their_difference():
         Softmax(np.array([0, 2, 1, 2]), 3),
         Softmax(np.array([0, 2, 1, 2]), 3, np.array([0.5, 1.0, 3.0])),
         Sigmoids(np.array([[0, 1, 1], [1, 0, 0], [0, 0, 0], [1, 1, 1]])),
+        Sigmoids(np.array([[0, 1], [1, 0], [0, 0], [1, 1]]), np.array([[1.0, 2.0], [0.5, 4.0]])),
         Choice(np.array([1, 0]), np.array([3, 1])),
     ],
 )

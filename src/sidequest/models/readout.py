@@ -23,6 +23,7 @@ from sidequest.errors import SidequestError
 from sidequest.files import cache_directory, digest, write_atomically
 from sidequest.numerics.likelihoods import Choice, Sigmoids, Softmax
 from sidequest.numerics.linear_models import LinearModel, logistic, ridge
+from sidequest.tasks.class_weights import class_weights
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.splits import generator, limit
 from sidequest.tasks.task import Objective, Task
@@ -108,7 +109,7 @@ def fit(task: Task, features_of: FeaturesOf, standardise: Callable[[np.ndarray],
     if task.objective == Objective.REGRESSION:
         return ridge(x, standardise(np.asarray(target, dtype=np.float64)))
     if task.objective == Objective.MULTILABEL:
-        return logistic(x, Sigmoids(np.asarray(target)))
+        return logistic(x, Sigmoids(np.asarray(target), loss_weights(task, target)))
     if task.objective == Objective.CHOICE:
         assert features.counts is not None
         return logistic(x, Choice(np.asarray(target), features.counts))
@@ -116,17 +117,17 @@ def fit(task: Task, features_of: FeaturesOf, standardise: Callable[[np.ndarray],
         assert features.counts is not None
         tags = target.flatten().to_numpy(zero_copy_only=False)
         sentences = np.repeat(np.arange(len(rows)), features.counts)
-        return logistic(x, Softmax(tags, task.outputs, class_weights(task, tags)), groups=sentences)
+        return logistic(x, Softmax(tags, task.outputs, loss_weights(task, target)), groups=sentences)
     labels = np.asarray(target, dtype=np.int64)
-    return logistic(x, Softmax(labels, task.outputs, class_weights(task, labels)))
+    return logistic(x, Softmax(labels, task.outputs, loss_weights(task, labels)))
 
 
-def class_weights(task: Task, labels: np.ndarray) -> np.ndarray | None:
-    """Factors on the loss of each class, float64 [classes], that give all classes the same part in it; None: ones."""
-    if task.metrics[0] != "macro_f1":
-        return None
-    counts = np.bincount(labels, minlength=task.outputs)
-    return len(labels) / (np.maximum(counts, 1) * np.count_nonzero(counts))
+def loss_weights(task: Task, labels: np.ndarray) -> np.ndarray | None:
+    """The user's class weights; without them, balanced classes where the task is scored by the mean over classes; None: ones."""
+    weights = task.class_weights
+    if weights is None and task.metrics[0] == "macro_f1":
+        weights = class_weights("balanced", task.objective, task.labels, labels)
+    return None if weights is None else np.array(weights)
 
 
 def _features(features_of: FeaturesOf, task: Task, examples: Examples) -> Features:

@@ -65,10 +65,13 @@ class Softmax(Loss):
 
 
 class Sigmoids(Loss):
-    """Any number of labels per sample, each of them yes or no by itself. targets: 0 or 1, [n, labels]."""
+    """Any number of labels per sample, each of them yes or no by itself. targets: 0 or 1, [n, labels].
 
-    def __init__(self, targets: np.ndarray) -> None:
-        self.targets = np.asarray(targets, dtype=np.float64)
+    weights: float64 [labels, 2], factors on the loss of samples without and with each label.
+    """
+
+    def __init__(self, targets: np.ndarray, weights: np.ndarray | None = None) -> None:
+        self.targets, self.weights = np.asarray(targets, dtype=np.float64), weights
         self.outputs = self.targets.shape[1]
         self.shares = self.targets.sum(axis=0) / max(1, len(self.targets))
         # The rarest of a sample's labels: every fold should have some of each.
@@ -80,11 +83,15 @@ class Sigmoids(Loss):
         return 0.5 * (1 + np.tanh(0.5 * logits))
 
     def take(self, samples: np.ndarray) -> Sigmoids:
-        return Sigmoids(self.targets[samples])
+        return Sigmoids(self.targets[samples], self.weights)
 
     def __call__(self, logits: np.ndarray) -> tuple[float, np.ndarray]:
         losses = np.logaddexp(0, logits) - self.targets * logits
-        return float(losses.sum()), self.probabilities(logits) - self.targets
+        gradient = self.probabilities(logits) - self.targets
+        if self.weights is not None:
+            factors = np.where(self.targets > 0, self.weights[:, 1], self.weights[:, 0])
+            losses, gradient = losses * factors, gradient * factors
+        return float(losses.sum()), gradient
 
 
 class Choice(Loss):

@@ -293,7 +293,8 @@ def _standardised(features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 def _where_varied(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Exactly no weight for features that are constant here: what they are elsewhere must not count, not even by rounding."""
-    return np.where(x.any(axis=0)[:, None], weight, 0.0)
+    varied = np.asarray(x.any(axis=0))
+    return np.where(varied[:, None], weight, 0.0)
 
 
 def _with_absent(weight: np.ndarray, bias: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
