@@ -22,7 +22,7 @@ from sidequest.learning.torch.discriminator import Discriminating
 from sidequest.learning.torch.head_importance import HeadScoring
 from sidequest.learning.torch.losses import predictions, task_loss, truth_probability
 from sidequest.learning.torch.prediction_gain import GainTraining
-from sidequest.learning.torch.probe import Probing
+from sidequest.learning.torch.readout import ReadingOut
 from sidequest.learning.torch.state import LearnerState, read_state, write_state
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, seed_of
 from sidequest.recipe import Subset
@@ -49,7 +49,7 @@ class EncodedTasks:
         return self.encoded[key]
 
 
-class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Probing):
+class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, ReadingOut):
     """A multi-task model in training. Implements `sidequest.learning.protocol.Learner`.
 
     One optimiser for the shared encoder and all heads. A head that a batch does not use has no gradient and is not touched, so a

@@ -11,7 +11,7 @@ from sidequest.tasks.task import Task
 
 
 class Host(Protocol):
-    """What the probe needs of a learner."""
+    """What is needed of a learner."""
 
     family: Family
 
@@ -20,7 +20,7 @@ class Host(Protocol):
     def probe_predictions(self, task: str, split: str) -> Any: ...
 
 
-class Probing:
+class ReadingOut:
     """The scores and predictions of the read-out. They depend on no seed and no training, and no meter counts them."""
 
     def probe_scores(self: Host, task: str, split: str = "select") -> dict[str, float] | None:
