@@ -11,6 +11,7 @@ from sidequest.cli import (
     compare,
     demo,
     export,
+    fit,
     init,
     methods,
     oracle,
@@ -48,6 +49,7 @@ COMMANDS = (
     score,
     report,
     export,
+    fit,
 )
 for module in COMMANDS:
     app.command(name=module.NAME, help=module.HELP, no_args_is_help=module.NEEDS_ARGUMENTS)(module.command)

@@ -18,12 +18,14 @@ from sidequest.errors import SettingsError
 from sidequest.files import write_atomically
 from sidequest.formatting import fixed, seeds_of
 from sidequest.records.comparisons import PrimariesTable
+from sidequest.records.fits import FitRecord
 from sidequest.records.runs import ExampleTask, FactsRecord, Problem
 from sidequest.records.verdicts import notes
 from sidequest.report import sections
 from sidequest.report.comparison import cost_against_quality, scores_with_intervals
 from sidequest.report.embedding import figure_json, packed_plotly, script_json
 from sidequest.report.evidence import Drawing, Sketch, draw, evidence_figures
+from sidequest.report.fits import FitPage, fit_page
 from sidequest.report.primaries import PrimariesPage, primaries_page
 from sidequest.report.provenance import data_table, settings_text, versions_table
 from sidequest.report.reading import Compared, Run, facts_of, open_directory
@@ -98,11 +100,13 @@ def write_page(directory: Path) -> Path:
     return path
 
 
-def read_page(directory: Path) -> Page | PrimariesPage:
+def read_page(directory: Path) -> Page | PrimariesPage | FitPage:
     """The page of a directory, from its files alone."""
     opened = open_directory(directory)
     if isinstance(opened, PrimariesTable):
         return primaries_page(directory, opened, PAGE)
+    if isinstance(opened, FitRecord):
+        return fit_page(opened)
     return _of_comparison(opened) if isinstance(opened, Compared) else _of_run(opened)
 
 
@@ -182,7 +186,7 @@ def _with_data(page: Page, directory: Path) -> Page:
     return page
 
 
-def render(page: Page | PrimariesPage) -> str:
+def render(page: Page | PrimariesPage | FitPage) -> str:
     """The page as HTML."""
     environment = Environment(
         loader=PackageLoader("sidequest.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True

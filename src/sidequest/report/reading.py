@@ -9,6 +9,7 @@ from pathlib import Path
 from sidequest.errors import SettingsError
 from sidequest.recipe import Recipe
 from sidequest.records.comparisons import Comparison, Outcome, PrimariesTable, Row
+from sidequest.records.fits import FitRecord
 from sidequest.records.runs import (
     ExamplesRecord,
     ExampleTask,
@@ -84,12 +85,14 @@ class Compared:
         return best_row(self.comparison) or self.comparison.row(self.comparison.baseline)
 
 
-def open_directory(directory: Path) -> Run | Compared | PrimariesTable:
+def open_directory(directory: Path) -> Run | Compared | PrimariesTable | FitRecord:
     """What kind of directory it is; anything else is refused."""
     if (directory / PrimariesTable.FILE).is_file():
         return PrimariesTable.read(directory)
     if (directory / Comparison.FILE).is_file():
         return Compared(directory, Comparison.read(directory))
+    if (directory / FitRecord.FILE).is_file():
+        return FitRecord.read(directory)
     if (directory / "recipe.json").is_file():
         return Run(directory)
     if not directory.is_dir():

@@ -1,0 +1,73 @@
+"""sidequest fit: learn from runs made elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sidequest.cli.common import JsonOption
+
+if TYPE_CHECKING:
+    from sidequest.records.fits import FitRecord
+
+NAME = "fit"
+HELP = (
+    "Learn from training runs made with any trainer: a table of sets or mixtures and their scores gives what each auxiliary "
+    "adds, the best mixture, a verdict with intervals, and what to run next. No model is trained.\n\n"
+    "One row is one run. Columns: a score; `seed` if runs share one; and for each auxiliary how much of it was used "
+    "relative to the primary (0 and 1 for sets), or a column `tasks` such as pos+ner.\n\n"
+    "Example: sidequest fit runs.csv --score accuracy -o runs/fit"
+)
+NEEDS_ARGUMENTS = True
+
+
+def command(
+    table: Annotated[Path, typer.Argument(help="csv, tsv, jsonl or parquet: one row for each training run.")],
+    score: Annotated[str | None, typer.Option("--score", help="The column of the score; higher is better.")] = None,
+    block: Annotated[str | None, typer.Option("--block", help="The column that says which runs share a seed.")] = None,
+    primary: Annotated[
+        str | None, typer.Option("--primary", help="A column with the primary's own amount; others are divided by it.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A directory for fit.json and the page.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    from sidequest.runs.fitting import fit_runs, read_runs
+
+    record = fit_runs(read_runs(table, score=score, block=block, primary=primary))
+    if out is not None:
+        record.write(out)
+    if as_json:
+        typer.echo(record.model_dump_json(indent=2))
+    else:
+        _print(record)
+    if out is not None:
+        from sidequest.report.page import write_page
+
+        page = write_page(out)
+        if not as_json:
+            typer.echo(f"the page: {page}")
+
+
+def _print(record: FitRecord) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from sidequest.formatting import between, fixed, signed
+
+    title = f"What each auxiliary adds to {record.score} ({record.form}, {record.runs} runs)"
+    shown = Table(title=title, title_justify="left")
+    for name, justify in (("auxiliary", "left"), ("effect", "right"), ("95 % interval", "right"), ("runs", "right")):
+        shown.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for one in sorted(record.effects, key=lambda one: -one.effect.value):
+        shown.add_row(one.task, signed(one.effect.value), between(one.effect.low, one.effect.high), str(one.runs))
+    Console().print(shown)
+    typer.echo(
+        f"the primary alone: {fixed(record.alone.value)}, {fixed(record.alone.low)} to {fixed(record.alone.high)}"
+    )
+    typer.echo(record.verdict)
+    for warning in record.warnings:
+        typer.echo(f"warning: {warning}")
+    following = "; ".join(f"{one.name} (best with a chance of {one.chance:.0%})" for one in record.next)
+    typer.echo(f"run next: {following}")

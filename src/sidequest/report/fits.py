@@ -1,0 +1,99 @@
+"""The page of `sidequest fit`: what each auxiliary adds, the mixtures that could be best, and what to run next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+import plotly.graph_objects as go
+
+from sidequest.formatting import between, fixed, signed
+from sidequest.records.fits import FitRecord, MixtureGain
+from sidequest.report.evidence import Drawing, Sketch, draw
+from sidequest.report.sections import Verdict
+from sidequest.report.style import PRIMARY, new_figure
+from sidequest.report.tabulating import Cell, Column, Table, number, text
+
+
+@dataclass
+class FitPage:
+    template: ClassVar[str] = "fit.html.j2"
+
+    title: str
+    verdict: Verdict
+    tables: dict[str, Table]
+    drawings: dict[str, Drawing]
+
+    @property
+    def all_drawings(self) -> dict[str, Drawing]:
+        return self.drawings
+
+
+def fit_page(record: FitRecord) -> FitPage:
+    helps = record.best.gain.low > 0
+    runs = f"{record.runs} runs" + (f" over {record.blocks} seeds" if record.blocks else "")
+    unit = "used at all" if record.form == "additive" else "for each unit of log(1 + amount)"
+    caption = f"What each auxiliary adds to {record.score} when it is {unit}, with its 95 % interval."
+    return FitPage(
+        title=Path(record.source).name,
+        verdict=Verdict(
+            record.verdict[0].upper() + record.verdict[1:] + ".",
+            "good" if helps else "base",
+            sentences=[
+                f"A surface ({record.form}) over {runs}; a run lies {fixed(record.residual)} around it (standard deviation). "
+                f"The primary alone: {fixed(record.alone.value)}, {fixed(record.alone.low)} to {fixed(record.alone.high)}.",
+                "The interval of the best mixture covers all mixtures at once, because the best was chosen by looking at them.",
+            ],
+            warnings=record.warnings,
+        ),
+        tables={"mixtures": _mixtures("mixtures", record.mixtures), "next": _mixtures("next", record.next)},
+        drawings={"effects": draw(Sketch("effects", caption, partial(effects, record)))},
+    )
+
+
+def _mixtures(name: str, mixtures: list[MixtureGain]) -> Table:
+    columns = [
+        Column("mixture"),
+        Column("gain", numeric=True, csv=("gain", "low", "high")),
+        Column("chance of being best", numeric=True),
+        Column("runs so far", numeric=True),
+    ]
+    rows = [
+        [
+            text(one.name),
+            Cell(
+                f"{signed(one.gain.value)} {between(one.gain.low, one.gain.high)}",
+                (one.gain.value, one.gain.low, one.gain.high),
+            ),
+            number(one.chance, ".2f"),
+            number(one.runs, "d"),
+        ]
+        for one in mixtures
+    ]
+    return Table(name, columns, rows)
+
+
+def effects(record: FitRecord) -> go.Figure:
+    """A point with its interval for each auxiliary; right of the line it helps."""
+    ordered = sorted(record.effects, key=lambda one: one.effect.value)
+    figure = new_figure("What each auxiliary adds", record.score, "")
+    figure.add_scatter(
+        x=[one.effect.value for one in ordered],
+        y=[one.task for one in ordered],
+        mode="markers",
+        marker={"color": PRIMARY, "size": 10},
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": [one.effect.high - one.effect.value for one in ordered],
+            "arrayminus": [one.effect.value - one.effect.low for one in ordered],
+        },
+        hovertemplate="%{y}: %{x:+.4f}<extra></extra>",
+        showlegend=False,
+    )
+    figure.add_vline(x=0, line_dash="dot", line_color="#7F7F7F")
+    figure.update_yaxes(type="category")
+    figure.update_layout(height=140 + 34 * len(ordered))
+    return figure

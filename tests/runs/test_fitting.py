@@ -1,0 +1,93 @@
+"""`sidequest fit` on tables of runs made elsewhere."""
+
+import itertools
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from sidequest.cli import app
+from sidequest.errors import DataError
+from sidequest.records.fits import FitRecord
+from sidequest.runs.fitting import fit_runs, read_runs
+
+TRUTH = {"pos": 0.03, "ner": 0.01, "cola": -0.02}
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def simulated(path, seeds=4, noise=0.004, truth=TRUTH):
+    """Every set on every seed, as a user's own trainer would have logged it."""
+    rng = np.random.default_rng(0)
+    lines = [",".join(["seed", *truth, "accuracy"])]
+    for seed in range(seeds):
+        shift = 0.01 * rng.normal()
+        for used in itertools.product([0, 1], repeat=len(truth)):
+            score = 0.8 + np.dot(used, list(truth.values())) + shift + noise * rng.normal()
+            lines.append(",".join([str(seed), *map(str, used), f"{score:.6f}"]))
+    return write(path, "\n".join(lines) + "\n")
+
+
+def test_the_best_set_of_a_simulated_table_is_found_and_shown_to_help(tmp_path):
+    record = fit_runs(read_runs(simulated(tmp_path / "runs.csv")))
+    assert record.best.name == "pos + ner"
+    assert record.best.gain.low > 0
+    assert record.verdict.startswith("auxiliaries help: pos + ner: +0.0")
+    for one in record.effects:
+        assert one.effect.low <= TRUTH[one.task] <= one.effect.high
+    assert record.blocks == 4
+
+
+def test_nothing_is_claimed_where_nothing_helps(tmp_path):
+    nothing = dict.fromkeys(TRUTH, 0.0)
+    record = fit_runs(read_runs(simulated(tmp_path / "runs.csv", truth=nothing)))
+    assert "help:" not in record.verdict
+
+
+def test_sets_by_name_and_by_columns_are_the_same(tmp_path):
+    columns = write(tmp_path / "a.csv", "pos,ner,score\n0,0,0.5\n1,0,0.6\n0,1,0.5\n1,1,0.65\n1,1,0.64\n0,0,0.51\n")
+    names = write(tmp_path / "b.csv", "tasks,score\nnone,0.5\npos,0.6\nner,0.5\npos+ner,0.65\nner + pos,0.64\n,0.51\n")
+    first, second = fit_runs(read_runs(columns)), fit_runs(read_runs(names))
+    assert {e.task: e.effect for e in first.effects} == {e.task: e.effect for e in second.effects}
+
+
+def test_amounts_are_relative_to_the_primary(tmp_path):
+    text = "main,aux,score\n2,0,0.5\n2,2,0.6\n1,3,0.7\n1,0,0.51\n4,4,0.61\n"
+    runs = read_runs(write(tmp_path / "runs.csv", text), primary="main")
+    assert runs.tasks == ("aux",)
+    assert runs.amounts[:, 0].tolist() == [0, 1, 3, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "runs.csv"),
+        ("a,score\n", "has no rows"),
+        ("a,b\n1,2\n", "no column is called score"),
+        ("score,accuracy,a\n1,1,1\n", "several columns could be the score"),
+        ("score\n1\n", "no auxiliary"),
+        ("a,score\n1,0.5\nx,0.6\n", "line 3.*column 'a': a number is wanted, found 'x'"),
+        ("a,score\n1,0.5\n1,\n", "column 'score': a number is wanted"),
+        ("a,score\n1,nan\n", "column 'score': a number is wanted"),
+        ("a,score\n-1,0.5\n", "at least 0, found -1"),
+        ("a,score\n1,0.5\n0,0.4\n", "repeat some runs"),
+        ("a,b,score\n1,1,0.5\n0,0,0.4\n1,1,0.3\n0,0,0.2\n", "appear without each other"),
+    ],
+)
+def test_bad_tables_get_one_clear_message(tmp_path, text, message):
+    with pytest.raises(DataError, match=message):
+        fit_runs(read_runs(write(tmp_path / "runs.csv", text)))
+
+
+def test_the_command_writes_a_record_and_a_page_with_escaped_names(tmp_path):
+    table = simulated(tmp_path / "runs.csv", truth={"<b>pos": 0.03, "ner": 0.0})
+    done = CliRunner().invoke(app, ["fit", str(table), "-o", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "run next" in done.output
+    assert FitRecord.read(tmp_path / "out").best.name == "<b>pos"
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "What to run next" in page
+    assert "<b>pos" not in page.split("<script")[0]
