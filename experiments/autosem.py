@@ -29,7 +29,7 @@ from sidequest.methods.base import Plan
 from sidequest.numerics.mixture_search import RandomSearch
 from sidequest.numerics.mixtures import MixtureSpace
 from sidequest.recipe import Recipe
-from sidequest.records.comparisons import Comparison, Outcome
+from sidequest.records.comparisons import Comparison, MissingCell, Outcome
 from sidequest.report import autosem as figures
 from sidequest.report.style import save
 from sidequest.report.tables import markdown_table
@@ -200,7 +200,10 @@ def random_search(setup: Setup, recipe: Recipe) -> list[float]:
     return np.maximum.accumulate([result.score for result in local_trials(setup).run(plans)]).tolist()
 
 
-def _show_progress(done: int, total: int, outcome: Outcome) -> None:
+def _show_progress(done: int, total: int, outcome: Outcome | MissingCell) -> None:
+    if isinstance(outcome, MissingCell):
+        print(f"{done}/{total} {outcome.method} seed {outcome.seed} failed: {outcome.error}", flush=True)
+        return
     cost, chosen = outcome.x, ", ".join(outcome.auxiliaries) or "none"
     print(
         f"{done}/{total} {outcome.method} seed {outcome.seed}: report {outcome.score:.4f}, {cost:.1f}x, "

@@ -101,7 +101,7 @@ def test_a_job_of_a_comparison_is_followed_from_its_journal(tmp_path):
     place.mkdir(parents=True)
     (place / "journal.jsonl").write_text('{"call": 1, "select": 0.5, "tasks": "a"}\n{"call": 2, "select": 0.6}\n')
     seen = []
-    log_outcome(lambda values, step: seen.append((numbers(values), step)), tmp_path, "heu-size", 3, {"score": 0.7})
+    log_outcome(lambda values, step: seen.append((numbers(values), step)), place, "heu-size", 3, {"score": 0.7})
     assert seen == [
         ({"heu-size/seed-3/select": 0.5}, 1),
         ({"heu-size/seed-3/select": 0.6}, 2),

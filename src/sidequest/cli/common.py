@@ -148,15 +148,11 @@ def show_encoding(setup: Setup, progress: Progress) -> None:
     setup.family.progress = on_texts
 
 
-def warm(setup: Setup) -> None:
-    """Encode what frozen-encoder models will need once, with all cores, before workers share it."""
-    suite = setup.suite
+def prepare(setup: Setup) -> None:
+    """Encode what frozen-encoder models will need, with a bar."""
     with progress_bar() as progress:
         show_encoding(setup, progress)
-        for name, task in suite.tasks.items():
-            every = suite.goal == "average" or name == suite.primary
-            for split in task.splits if every else ("train",):
-                setup.family.inputs(task, task.splits[split])
+        setup.prepare()
 
 
 def write_out(path: Path | None, text: str) -> None:
@@ -170,15 +166,9 @@ def write_out(path: Path | None, text: str) -> None:
 
 
 def finish_page(directory: Path, suite: Suite, name: str) -> None:
-    """Record what readers will want to know, write the run's page, and say where it is. A run never fails for its page."""
+    """Record what readers will want to know, write the run's page, and say where it is."""
     from sidequest.cli.arguments import own_command
-    from sidequest.report.page import write_page
-    from sidequest.runs.recording import record_run
+    from sidequest.runs.pages import write_run_page
 
-    try:
-        record_run(directory, suite, name, own_command())
-        page = write_page(directory)
-    except Exception as error:  # the results are written: a page that cannot be is a pity, not a failure
-        typer.echo(f"no page: {type(error).__name__}: {error}. `sidequest report {directory}` tries again", err=True)
-        return
-    typer.echo(f"the page: {page}")
+    page = write_run_page(directory, suite, name, own_command())
+    typer.echo(f"the page: {page.path}" if page.problem is None else page.problem, err=page.problem is not None)

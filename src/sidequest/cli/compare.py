@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 NAME = "compare"
 HELP = (
     "Compare methods over seeds: each selects on the select split, trains, and is scored on the report split.\n\n"
-    "single, all, size and random-subset are always included. Results are kept: the same command continues.\n\n"
+    "single, all, size and random-subset are always included, and the controls single-long and probe. Results are kept: the "
+    "same command continues, and methods, seeds or a budget can be added.\n\n"
     "Example: sidequest compare suite.yaml -m heu-size,heu-type --seeds 5 -o runs/compare\n\n"
     "A method's own settings: --set heu-size.name=value. Equal cost: --budget 20 stops every selection at 20x. "
     "Several primaries: --primary rte,mrpc gives one table with a column for each."
@@ -54,8 +55,8 @@ def command(
 ) -> None:
     import json
 
-    from sidequest.cli.arguments import method_settings
-    from sidequest.cli.common import default_workers, finish_page, make_setup
+    from sidequest.cli.arguments import method_settings, own_command
+    from sidequest.cli.common import default_workers, make_setup
     from sidequest.cli.tables import print_comparison, print_primaries
     from sidequest.errors import SettingsError
     from sidequest.runs.comparing import ALWAYS
@@ -76,23 +77,32 @@ def command(
     comparisons: dict[str, Comparison] = {}
     for setup in setups:
         place = out if len(setups) == 1 else out / setup.suite.primary
-        found = _compare(setup, wanted, seeds, place, budget, workers or default_workers(), track or [])
-        comparisons[setup.suite.primary] = found
+        comparison = _compare(setup, wanted, seeds, place, budget, workers or default_workers(), track or [])
+        comparisons[setup.suite.primary] = comparison
         if not as_json:
-            print_comparison(found)
-            finish_page(place, setup.suite, NAME)
+            print_comparison(comparison)
+            _say_where_the_page_is(place)
     if len(setups) > 1:
-        table = write_table(comparisons, out)
+        table = write_table(comparisons, out, setups[0].suite, own_command())
         if as_json:
             typer.echo(json.dumps(table.to_json(), indent=2))
         else:
             print_primaries(table)
-            finish_page(out, setups[0].suite, NAME)
+            _say_where_the_page_is(out)
             typer.echo(f"written to {out / 'table.json'} and {out / 'table.csv'}")
     elif as_json:
         typer.echo(json.dumps(comparisons[setups[0].suite.primary].to_json(), indent=2))
     else:
         typer.echo(f"written to {out / 'comparison.json'} and {out / 'outcomes.parquet'}")
+    if any(comparison.missing for comparison in comparisons.values()):
+        raise typer.Exit(1)
+
+
+def _say_where_the_page_is(directory: Path) -> None:
+    from sidequest.report.page import PAGE
+
+    if (directory / PAGE).is_file():
+        typer.echo(f"the page: {directory / PAGE}")
 
 
 def _compare(
@@ -104,21 +114,32 @@ def _compare(
     workers: int,
     track: list[str],
 ) -> Comparison:
-    from sidequest.cli.common import progress_bar, warm
-    from sidequest.records.comparisons import Outcome
+    from sidequest.cli.arguments import own_command
+    from sidequest.cli.common import progress_bar, show_encoding
+    from sidequest.formatting import fixed
+    from sidequest.records.comparisons import MissingCell, Outcome
     from sidequest.runs.comparing import compare
     from sidequest.runs.tracking import log_outcome, tracking
 
-    if setup.model.kind in ("bilstm", "pooled"):
-        warm(setup)
     train, kind = setup.train.model_dump(mode="json"), setup.model.model_dump(mode="json")
-    shown = {"methods": methods, "seeds": seeds, "budget": budget, "model": kind, "train": train}
-    with progress_bar() as progress, tracking(track, out, NAME, shown) as log:
+    followed = {"methods": methods, "seeds": seeds, "budget": budget, "model": kind, "train": train}
+    with progress_bar() as progress, tracking(track, out, NAME, followed) as log:
+        show_encoding(setup, progress)
         bar = progress.add_task(f"comparing on {setup.suite.primary}", total=None, note="")
 
-        def on_done(count: int, total: int, outcome: Outcome) -> None:
-            note = f"{outcome.method} seed {outcome.seed}: {outcome.score:.3f}"
-            progress.update(bar, completed=count, total=total, note=note)
-            log_outcome(log, out, outcome.method, outcome.seed, {"score": outcome.score, "x": outcome.x})
+        def on_done(count: int, total: int, cell: Outcome | MissingCell) -> None:
+            shown = "failed" if isinstance(cell, MissingCell) else fixed(cell.score)
+            progress.update(bar, completed=count, total=total, note=f"{cell.method} seed {cell.seed}: {shown}")
+            if not isinstance(cell, MissingCell):
+                log_outcome(log, out / cell.directory, cell.method, cell.seed, {"score": cell.score, "x": cell.x})
 
-        return compare(setup, methods, range(seeds), out, budget=budget, workers=workers, on_done=on_done)
+        return compare(
+            setup,
+            methods,
+            range(seeds),
+            out,
+            budget=budget,
+            workers=workers,
+            command=own_command(),
+            on_done=on_done,
+        )

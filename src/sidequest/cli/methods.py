@@ -16,6 +16,7 @@ def command(as_json: JsonOption = False) -> None:
     from rich.table import Table
 
     from sidequest.methods import METHODS, get_method
+    from sidequest.records.controls import CONTROLS
 
     rows = []
     for name in METHODS:
@@ -51,4 +52,7 @@ def command(as_json: JsonOption = False) -> None:
         )
     console = Console()
     console.print(table)
+    console.print("Controls, in every comparison; they choose nothing:")
+    for name, summary in CONTROLS.items():
+        console.print(f"  {name}: {summary}")
     console.print("x: single-task training runs of the primary. Settings: sidequest methods --json")

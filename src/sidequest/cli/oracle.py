@@ -42,7 +42,7 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     from sidequest.cli.arguments import own_command
-    from sidequest.cli.common import default_workers, make_setup, progress_bar, warm
+    from sidequest.cli.common import default_workers, make_setup, prepare, progress_bar
     from sidequest.cli.tables import print_truth
     from sidequest.errors import SettingsError
     from sidequest.runs.oracle import SubsetJob, SubsetResult, oracle
@@ -50,8 +50,7 @@ def command(
     setup, stray = make_setup(suite, model, encoder, assignments, tune=tune)
     if stray:
         raise SettingsError(f"--set {next(iter(stray))}: an oracle has no method; use train.NAME or model.NAME")
-    if setup.model.kind in ("bilstm", "pooled"):
-        warm(setup)
+    prepare(setup)
     with progress_bar() as progress:
         bar = progress.add_task("training subsets", total=None, note="")
 

@@ -34,7 +34,7 @@ def command(
     import json
 
     from sidequest.cli.arguments import method_settings
-    from sidequest.cli.common import default_workers, progress_bar, warm
+    from sidequest.cli.common import default_workers, prepare, progress_bar
     from sidequest.cli.tables import print_standings
     from sidequest.errors import SettingsError
     from sidequest.records.standings import Judged, Standing, StandingsRecord
@@ -51,8 +51,7 @@ def command(
     standings: list[Standing] = []
     tables = [Truth.read(path, suite) for path in truth]  # refuse a bad table before any work
     for table in tables:
-        if table.setup.model.kind in ("bilstm", "pooled"):
-            warm(table.setup)
+        prepare(table.setup)
         with progress_bar() as progress:
             bar = progress.add_task(table.name, total=None, note="")
 

@@ -79,6 +79,7 @@ class Family(ABC):
     kind: ClassVar[str] = "custom"
     forms: ClassVar[tuple[Form, ...]] = tuple(Form)
     default_learning_rate: ClassVar[float] = 1e-3
+    keeps_states: ClassVar[bool] = False  # whether making inputs computes something slow and keeps it on disk
     progress: Progress | None = None
 
     def __init__(self, suite: Suite, settings: ModelSettings) -> None:

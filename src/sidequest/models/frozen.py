@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -98,6 +98,8 @@ class EncoderStates:
 
 class FrozenFamily(Family):
     """A family whose encoder stays as it is, so that its states are computed once and kept."""
+
+    keeps_states: ClassVar[bool] = True
 
     def __init__(self, suite: Suite, settings: ModelSettings) -> None:
         super().__init__(suite, settings)

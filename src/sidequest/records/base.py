@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
@@ -10,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationError
 
 from sidequest.errors import SettingsError
-from sidequest.files import write_json
+from sidequest.files import read_json, write_json
 
 
 class Part(BaseModel):
@@ -38,7 +37,7 @@ class Record(Part):
         """path: the file, or the directory that it lies in."""
         path = path / cls.FILE if path.is_dir() else path
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = read_json(path)
         except FileNotFoundError:
             raise SettingsError(f"{path}: no such file; `{cls.MADE_BY}` makes it") from None
         except (OSError, ValueError, RecursionError) as error:
@@ -74,7 +73,8 @@ class Record(Part):
 
     def write(self, path: Path) -> None:
         """path: the file, or the directory that it goes into. Equal records are equal bytes."""
-        write_json(path if path.suffix else path / self.FILE, self.to_json())
+        named = path.suffix == Path(self.FILE).suffix and not path.is_dir()
+        write_json(path if named else path / self.FILE, self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json")

@@ -6,6 +6,7 @@ import math
 
 from sidequest.formatting import between, fixed, seeds_of, signed
 from sidequest.records.comparisons import Comparison, Row
+from sidequest.records.controls import PROBE
 
 FEWEST_SEEDS = 3  # below that no difference can be told from noise
 
@@ -27,6 +28,8 @@ def headline(comparison: Comparison) -> str:
         return (
             f"auxiliary tasks help: {best.method} is {signed(best.difference)} {metric} against {comparison.baseline}"
         )
+    if comparison.row(comparison.baseline) is None:
+        return f"no verdict: {comparison.baseline} is missing"
     if not methods:
         return "nothing to compare: the suite has no candidates"
     if seeds < FEWEST_SEEDS:
@@ -119,7 +122,7 @@ def notes(comparison: Comparison) -> list[str]:
 
 def model_is_the_problem(comparison: Comparison) -> bool:
     """Whether a plain read-out of the model's features is clearly better than the model trained on the primary alone."""
-    probe = comparison.row("probe")
+    probe = comparison.row(PROBE)
     if probe is None or probe.to_baseline is None or comparison.goal == "average":
         return False
     return probe.to_baseline.low > 0 if probe.to_baseline.n >= FEWEST_SEEDS else probe.difference > 0
@@ -134,7 +137,7 @@ def _missing_cells(comparison: Comparison) -> list[str]:
 
 
 def _weak_model(comparison: Comparison) -> list[str]:
-    single, probe = comparison.row(comparison.baseline), comparison.row("probe")
+    single, probe = comparison.row(comparison.baseline), comparison.row(PROBE)
     out: list[str] = []
     if single is None or comparison.goal == "average":
         return out

@@ -2,47 +2,89 @@
 
 from __future__ import annotations
 
+import math
+import re
 import time
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sidequest.errors import SettingsError
+from sidequest.errors import RunMismatch, SettingsError, SidequestError
+from sidequest.files import digest, write_atomically
 from sidequest.recipe import Recipe
-from sidequest.records.comparisons import Outcome
-from sidequest.records.runs import Spent
-from sidequest.runs.finals import Final, train_once
+from sidequest.records.comparisons import MissingCell, Outcome
+from sidequest.records.controls import CONTROLS
+from sidequest.records.runs import RunRecord, Spent
+from sidequest.runs.controls import Scored, run_control
+from sidequest.runs.directory import differences
+from sidequest.runs.finals import train_once
 from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.predictions import PREDICTIONS, write_predictions
-from sidequest.runs.selecting import select
+from sidequest.runs.selecting import make_method, select
 from sidequest.runs.setup import Setup
+
+FAILURE = "failure.txt"  # what a cell that failed by itself leaves: the whole traceback
+LONGEST_NAME = 60
 
 
 @dataclass(frozen=True)
 class Job:
-    """One method on one seed. budget: the most that its selection may cost, in x; None: no bound."""
+    """One method, or control, on one seed.
+
+    budget: the most that its selection may cost, in x; None: no bound. selected: whether its recipe is in the directory already.
+    """
 
     method: str
     settings: dict[str, Any]
     seed: int
     directory: Path
     budget: float | None = None
+    selected: bool = False
+
+
+def attempt(setup: Setup, job: Job) -> Outcome | MissingCell:
+    """`run_job`; what fails by itself fails alone."""
+    try:
+        outcome = run_job(setup, job)
+        if not math.isfinite(outcome.score):
+            raise SidequestError(f"the score is {outcome.score}: the training diverged")
+    except Exception as error:  # whatever it is, the other cells go on, and the whole of it is kept
+        write_atomically(job.directory / FAILURE, traceback.format_exc().encode())
+        known = isinstance(error, SidequestError)
+        words = (str(error).splitlines() or [""])[0]
+        return MissingCell(
+            method=job.method,
+            seed=job.seed,
+            error=words if known else f"{type(error).__name__}: {words} (see {job.directory / FAILURE})",
+        )
+    (job.directory / FAILURE).unlink(missing_ok=True)
+    return outcome
 
 
 def run_job(setup: Setup, job: Job) -> Outcome:
     """Select and train for one method and seed, or read what an earlier call left."""
     start = time.perf_counter()
     with PeakMemory() as memory:
-        recipe = select(
-            setup, job.method, settings=job.settings, seed=job.seed, directory=job.directory, budget=job.budget
-        )
-        if (done := finished(job.directory)) is not None:
-            return done
-        final = train_once(setup, recipe, job.seed, job.directory)
-    outcome = _outcome(job, recipe, final, time.perf_counter() - start, memory.peak)
-    write_predictions(job.directory / PREDICTIONS, final.predictions)
+        if job.method in CONTROLS or (job.method == "single" and setup.suite.goal == "average"):
+            if (done := finished(job.directory)) is not None:
+                return done
+            scored = run_control(setup, job.method, job.settings, job.seed, job.directory)
+        else:
+            recipe = _recipe(setup, job)
+            if (done := finished(job.directory)) is not None:
+                return done
+            scored = Scored(train_once(setup, recipe, job.seed, job.directory), recipe)
+    outcome = _outcome(job, scored, time.perf_counter() - start, memory.peak)
+    write_predictions(job.directory / PREDICTIONS, scored.final.predictions)
     outcome.write(job.directory)
     return outcome
+
+
+def _recipe(setup: Setup, job: Job) -> Recipe:
+    if job.selected:
+        return Recipe.read(job.directory / "recipe.json")
+    return select(setup, job.method, settings=job.settings, seed=job.seed, directory=job.directory, budget=job.budget)
 
 
 def finished(directory: Path) -> Outcome | None:
@@ -51,12 +93,12 @@ def finished(directory: Path) -> Outcome | None:
         return None
     try:
         return Outcome.read_if_there(directory / Outcome.FILE)
-    except SettingsError:
+    except SidequestError:
         return None
 
 
-def _outcome(job: Job, recipe: Recipe, final: Final, seconds: float, peak_memory: int | None) -> Outcome:
-    record = final.record
+def _outcome(job: Job, scored: Scored, seconds: float, peak_memory: int | None) -> Outcome:
+    record, recipe = scored.final.record, scored.recipe
     return Outcome(
         method=job.method,
         seed=job.seed,
@@ -65,11 +107,84 @@ def _outcome(job: Job, recipe: Recipe, final: Final, seconds: float, peak_memory
         report=record.report,
         select=record.select,
         tasks=record.tasks,
-        auxiliaries=sorted(recipe.auxiliaries),
-        selection=Spent.of(recipe.cost),
+        auxiliaries=[] if recipe is None else sorted(recipe.auxiliaries),
+        selection=Spent() if recipe is None else Spent.of(recipe.cost),
         training=record.training,
         seconds=seconds,
-        stopped="stopped_by_budget" in recipe.provenance,
+        stopped=recipe is not None and "stopped_by_budget" in recipe.provenance,
         peak_memory=peak_memory,
         history=record.history,
     )
+
+
+# Where a cell is
+
+
+def place_job(
+    base: Path, setup: Setup, method: str, settings: dict[str, Any], seed: int, budget: float | None = None
+) -> Job:
+    """A cell in its directory: `METHOD/seed-N`, or `METHOD/VARIANT/seed-N` where that holds the method with other settings.
+
+    So nothing that is done stands in the way of a comparison that grows, and nothing is done twice: a run without a budget is
+    found again for any budget that it did not reach. Runs on other data, or with another model or other training, are refused.
+    """
+    wanted = {"method": method, **_facts(setup, method, settings, budget, seed)}
+    own = base / method
+    names = [own / f"seed-{seed}", own / _variant(settings, budget) / f"seed-{seed}"]
+    free = [directory for directory in names if not _is_other_run(directory, wanted)]
+    for directory in dict.fromkeys([*names, *sorted(own.glob(f"*/seed-{seed}"))]):
+        if _serves(directory, wanted, budget):
+            return Job(method, settings, seed, directory, budget, selected=True)
+    if not free:
+        raise RunMismatch(f"{names[-1]}: holds another run; give another -o, or delete it")
+    return Job(method, settings, seed, free[0], budget)
+
+
+def _facts(setup: Setup, method: str, settings: dict[str, Any], budget: float | None, seed: int) -> dict[str, Any]:
+    plain = settings if method in CONTROLS else make_method(method, settings).settings.model_dump(mode="json")
+    return setup.provenance(method, plain if budget is None else {**plain, "budget": budget}, seed)
+
+
+def _is_other_run(directory: Path, wanted: dict[str, Any]) -> bool:
+    """Whether a directory holds the same method with other settings; anything else that is not wanted is refused."""
+    run = RunRecord.read_if_there(directory / RunRecord.FILE)
+    if run is None:
+        if directory.is_file() or directory.parent.is_file():
+            raise SettingsError(f"{directory}: cannot be a directory, a file is in its way")
+        return False
+    there = {"method": run.method, **run.facts}
+    lines = differences(_without(there, "method_settings"), _without(wanted, "method_settings"))
+    if lines:
+        raise RunMismatch(f"{directory}: holds another run; give another -o, or delete it:\n" + "\n".join(lines))
+    return there != wanted
+
+
+def _serves(directory: Path, wanted: dict[str, Any], budget: float | None) -> bool:
+    """Whether a finished run is what a run with the wanted facts would be: the same but for a budget that neither reached."""
+    run = RunRecord.read_if_there(directory / RunRecord.FILE)
+    if run is None or not (directory / "recipe.json").is_file():
+        return False
+    there = {"method": run.method, **run.facts}
+    if _without_budget(there) != _without_budget(wanted):
+        return False
+    if there == wanted:
+        return True
+    recipe = Recipe.read(directory / "recipe.json")
+    return "stopped_by_budget" not in recipe.provenance and (budget is None or recipe.cost.x < budget)
+
+
+def _without_budget(facts: dict[str, Any]) -> dict[str, Any]:
+    return {**facts, "method_settings": _without(facts["method_settings"], "budget")}
+
+
+def _without(values: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key != name}
+
+
+def _variant(settings: dict[str, Any], budget: float | None) -> str:
+    """A name for settings that a file system takes: `size=2,budget=20`, or a digest of what is long or strange."""
+    named = [*sorted(settings.items()), *([] if budget is None else [("budget", f"{budget:g}")])]
+    parts = [f"{key}={value}" for key, value in named]
+    name = ",".join(parts)
+    plain = len(name) <= LONGEST_NAME and re.fullmatch(r"[\w=,.+-]+", name) and not name.startswith("seed-")
+    return name if plain else f"settings-{digest(parts)[:12]}"

@@ -1,78 +1,177 @@
-"""Compare methods over seeds: select, train, score on *report*, and say what the differences are worth."""
+"""Compare methods over seeds: select, train, score on *report*, and say what the differences are worth.
+
+A comparison is a table of cells, one for each method and seed. Cells are independent of each other, but for two kinds that come
+last because they depend on what the others did: a random subset is as large as what the methods chose, and `single-long` trains
+as long as the best of them. All that can be refused is refused before the first training; a cell that fails by itself fails
+alone.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Collection, Sequence
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sidequest.records.comparisons import Comparison, Outcome
-from sidequest.runs.cells import Job, run_job
+from sidequest.errors import SettingsError
+from sidequest.records.comparisons import Comparison, MissingCell, Outcome
+from sidequest.records.controls import PROBE, SINGLE_LONG
+from sidequest.runs.cells import Job, attempt, finished, place_job
+from sidequest.runs.controls import has_probe, long_batches
+from sidequest.runs.driver import check_requirements
+from sidequest.runs.pages import write_run_page
 from sidequest.runs.selecting import make_method
 from sidequest.runs.setup import Setup
-from sidequest.runs.summarising import BASELINE, summarise
+from sidequest.runs.summarising import AVERAGE_BASELINE, BASELINE, baseline_of, summarise
 from sidequest.search.executors import run_jobs
 
 CHANCE = "random-subset"
 # What every comparison shows besides the methods asked for: without them a score means nothing.
 ALWAYS = (BASELINE, "all", "size", CHANCE)
+# Where the goal is the average of all tasks, a set that leaves tasks out is no alternative.
+ALWAYS_AVERAGE = (AVERAGE_BASELINE, BASELINE, "all", "size")
+
+OnDone = Callable[[int, int, Outcome | MissingCell], None]  # (cells done, cells in all, the last one)
 
 
 def compare(
     setup: Setup,
-    methods: dict[str, dict[str, Any]],
+    methods: Mapping[str, dict[str, Any]] | Sequence[str],
     seeds: Sequence[int],
-    directory: Path,
+    directory: Path | str,
     *,
     budget: float | None = None,
     workers: int = 1,
-    on_done: Callable[[int, int, Outcome], None] | None = None,
+    command: str = "",
+    on_done: OnDone | None = None,
 ) -> Comparison:
-    """Every method on every seed, each in `directory/METHOD/seed-N`; what is done already is not done again.
+    """Every method on every seed, each in `directory/METHOD/seed-N`; what is done already is not done again, so methods, seeds
+    and a budget can be added to a finished comparison. Ends with `comparison.json`, `outcomes.parquet` and the page.
 
-    methods: settings by method name; the baselines of `ALWAYS` are added. A random subset without a size of its own is as large
-        as what the methods asked for chose on the same seed.
-    budget: the most that a selection may cost, in x.
+    methods: names, or settings by name; the baselines of `ALWAYS` and the controls are added. A random subset without a size of
+        its own is as large as what the methods asked for chose on the same seed.
+    budget: the most that a selection may cost, in x. workers: processes, one torch thread each. command: what repeats this call.
     """
-    wanted = {name: methods.get(name, {}) for name in dict.fromkeys([*ALWAYS, *methods])}
-    if not setup.suite.candidates:
-        wanted = {BASELINE: {}}
-    for name, settings in wanted.items():
-        make_method(name, settings)  # refuse bad settings before any work
-    last = [CHANCE] if CHANCE in wanted and "size" not in wanted[CHANCE] and {*methods} - {*ALWAYS} else []
-    jobs = [
-        Job(name, settings, seed, directory / name / f"seed-{seed}", budget)
-        for seed in seeds
-        for name, settings in wanted.items()
-        if name not in last
-    ]
-    total = len(jobs) + len(last) * len(seeds)
-    outcomes: list[Outcome] = []
-
-    def run(some: list[Job]) -> None:
-        done: dict[int, Outcome] = {}
-        for index, outcome in run_jobs(run_job, setup, some, workers):
-            done[index] = outcome
-            if on_done is not None:
-                on_done(len(outcomes) + len(done), total, outcome)
-        outcomes.extend(done[index] for index in range(len(some)))
-
-    run(jobs)
-    if last:
-        sizes = {seed: _usual_size(outcomes, seed, {*methods} - {*ALWAYS}) for seed in seeds}
-        run([Job(CHANCE, {"size": sizes[s]}, s, directory / CHANCE / f"seed-{s}", budget) for s in seeds])
-    comparison = summarise(setup, outcomes, list(wanted), list(seeds), budget)
-    comparison.write(directory)
-    write_outcomes(outcomes, setup.suite.primary, directory / "outcomes.parquet")
+    if isinstance(methods, str):
+        raise SettingsError(f"methods: a list of names, or settings by name; found the text {methods!r}")
+    asked = dict(methods) if isinstance(methods, Mapping) else {name: {} for name in methods}
+    table = _Table(setup, asked, list(seeds), Path(directory), budget, workers, on_done)
+    table.check()
+    table.run()
+    comparison = summarise(
+        setup, table.outcomes, table.rows, table.seeds, budget, missing=table.missing, command=command
+    )
+    comparison.write(table.directory)
+    write_outcomes(table.outcomes, setup.suite.primary, table.directory / "outcomes.parquet")
+    if (problem := write_run_page(table.directory, setup.suite, "compare", command).problem) is not None:
+        warnings.warn(problem, stacklevel=2)
     return comparison
+
+
+@dataclass
+class _Table:
+    """A comparison in the making."""
+
+    setup: Setup
+    asked: dict[str, dict[str, Any]]
+    seeds: list[int]
+    directory: Path
+    budget: float | None
+    workers: int
+    on_done: OnDone | None
+    outcomes: list[Outcome] = field(default_factory=list)
+    missing: list[MissingCell] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        suite = self.setup.suite
+        always: tuple[str, ...] = ALWAYS_AVERAGE if suite.goal == "average" else ALWAYS
+        if not suite.candidates:
+            always, self.asked = (BASELINE,), {}
+        self.methods = {name: self.asked.get(name, {}) for name in dict.fromkeys([*always, *self.asked])}
+        self.chosen_by = {*self.asked} - {*always}
+        # A random subset is a control of size only where there is a choice to be like.
+        self.sized_by_others = CHANCE in self.methods and "size" not in self.methods[CHANCE] and bool(self.chosen_by)
+        self.with_long = bool(suite.candidates) and suite.goal != "average"
+
+    @property
+    def rows(self) -> list[str]:
+        """The names of the table's rows, in their order: the baseline, the other controls, then the methods."""
+        first = baseline_of(self.setup)
+        return [first, SINGLE_LONG, PROBE, *(name for name in self.methods if name != first)]
+
+    @property
+    def _total(self) -> int:
+        return len(self.seeds) * (len(self.methods) + self.with_long) + self.with_probe
+
+    def check(self) -> None:
+        """Refuse all that can be refused, before any training and before any directory is claimed."""
+        if not self.seeds or len({*self.seeds}) != len(self.seeds) or min(self.seeds) < 0:
+            raise SettingsError(f"seeds: different whole numbers from 0, at least one; found {self.seeds}")
+        made = [make_method(name, settings) for name, settings in self.methods.items()]
+        if any(method.requires for method in made):
+            learner = self.setup.learner(0)
+            for method in made:
+                check_requirements(method, learner)
+        self.first = [
+            self._job(name, settings, seed, self.budget)
+            for seed in self.seeds
+            for name, settings in self.methods.items()
+            if not (name == CHANCE and self.sized_by_others)
+        ]
+        self.with_probe = has_probe(self.setup)
+        if self.with_probe:
+            self.first.append(self._job(PROBE, {}, 0))
+
+    def run(self) -> None:
+        if any(finished(job.directory) is None for job in self.first):
+            self.setup.prepare()
+        self._run(self.first)
+        last = []
+        if self.sized_by_others:
+            sizes = {seed: _usual_size(self.outcomes, seed, self.chosen_by) for seed in self.seeds}
+            last += [self._job(CHANCE, {"size": size}, seed, self.budget) for seed, size in sizes.items()]
+        if self.with_long:
+            candidates = [name for name in self.methods if name not in (BASELINE, CHANCE)]
+            lengths = long_batches(self.outcomes, candidates, self.seeds)
+            last += [self._job(SINGLE_LONG, {"batches": batches}, seed) for seed, batches in lengths.items()]
+        self._run(last)
+        self.outcomes = [o for o in self.outcomes if o.method != PROBE] + [
+            o.model_copy(update={"seed": seed}) for o in self.outcomes if o.method == PROBE for seed in self.seeds
+        ]
+
+    def _job(self, name: str, settings: dict[str, Any], seed: int, budget: float | None = None) -> Job:
+        return place_job(self.directory, self.setup, name, settings, seed, budget)
+
+    def _run(self, jobs: Sequence[Job]) -> None:
+        """In the order of the jobs, whichever ends first."""
+        cells: list[Outcome | MissingCell] = [
+            MissingCell(
+                method=job.method, seed=job.seed, error="a worker process was ended, perhaps for lack of memory"
+            )
+            for job in jobs
+        ]
+        before = len(self.outcomes) + len(self.missing)
+        with suppress(BrokenExecutor):
+            for count, (index, cell) in enumerate(run_jobs(attempt, self.setup, jobs, self.workers), start=1):
+                if isinstance(cell, Outcome):
+                    where = jobs[index].directory.relative_to(self.directory).as_posix()
+                    cell = cell.model_copy(update={"directory": where})
+                cells[index] = cell
+                if self.on_done is not None:
+                    self.on_done(before + count, self._total, cell)
+        self.outcomes += [cell for cell in cells if isinstance(cell, Outcome)]
+        self.missing += [cell for cell in cells if isinstance(cell, MissingCell)]
 
 
 def _usual_size(outcomes: Sequence[Outcome], seed: int, methods: Collection[str]) -> int:
     """The median number of auxiliaries that these methods chose, at least one."""
     sizes = [len(outcome.auxiliaries) for outcome in outcomes if outcome.seed == seed and outcome.method in methods]
-    return max(1, math.floor(statistics.median(sizes)))
+    return max(1, math.floor(statistics.median(sizes))) if sizes else 1
 
 
 def write_outcomes(outcomes: Sequence[Outcome], primary: str, path: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import platform
 from pathlib import Path
@@ -58,6 +59,7 @@ def read_run(directory: Path) -> RunRecord:
     return run
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """Of the packages that decide what a run gives, and of Python."""
     return {name: _version(name) for name in PACKAGES} | {"python": platform.python_version()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
@@ -12,10 +13,17 @@ from statistics import fmean
 from sidequest.files import write_atomically
 from sidequest.formatting import plain
 from sidequest.records.comparisons import Comparison, PrimariesTable, Row, TableCell, TableRow
+from sidequest.runs.pages import write_run_page
+from sidequest.tasks.suite import Suite
 
 
-def write_table(comparisons: Mapping[str, Comparison], directory: Path) -> PrimariesTable:
-    """`table.json` and `table.csv`: mean, half of the interval, verdict and cost of every method on every primary."""
+def write_table(
+    comparisons: Mapping[str, Comparison], directory: Path, suite: Suite, command: str = ""
+) -> PrimariesTable:
+    """`table.json` and `table.csv`: mean, half of the interval, verdict and cost of every method on every primary; and the page.
+
+    comparisons: by primary, each in `directory/PRIMARY`. suite: with any of them as its primary.
+    """
     methods = list(dict.fromkeys(row.method for comparison in comparisons.values() for row in comparison.rows))
     rows: dict[str, TableRow] = {}
     for method in methods:
@@ -32,6 +40,8 @@ def write_table(comparisons: Mapping[str, Comparison], directory: Path) -> Prima
     )
     table.write(directory)
     write_atomically(directory / "table.csv", to_csv(table).encode())
+    if (problem := write_run_page(directory, suite, "compare", command).problem) is not None:
+        warnings.warn(problem, stacklevel=2)
     return table
 
 

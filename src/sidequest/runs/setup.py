@@ -57,6 +57,16 @@ class Setup:
 
         return family(self.suite, self.model)
 
+    def prepare(self) -> None:
+        """Compute once, with all cores, what a frozen encoder's models share, before learners or worker processes want it."""
+        if not self.family.keeps_states:
+            return
+        suite = self.suite
+        for name, task in suite.tasks.items():
+            every = suite.goal == "average" or name == suite.primary
+            for split in task.splits if every else ("train",):
+                self.family.inputs(task, task.splits[split])
+
     def learner(self, seed: int) -> Any:
         """A new learner; rows are encoded once for all learners of this setup."""
         from sidequest.learning.torch.learner import TorchLearner

@@ -8,12 +8,12 @@ from statistics import fmean
 
 from sidequest.numerics.statistics import holm, mean_interval, paired_comparison, probability_best, verdict
 from sidequest.records.comparisons import Comparison, Difference, MissingCell, Outcome, Role, Row, Verdict
+from sidequest.records.controls import CONTROLS
 from sidequest.runs.setup import Setup
 from sidequest.tasks.majority import majority_score
 
 BASELINE = "single"
 AVERAGE_BASELINE = "uniform"  # where the goal is the average of all tasks, no task is the primary
-CONTROLS = ("single-long", "probe")
 
 
 def baseline_of(setup: Setup) -> str:
@@ -43,10 +43,8 @@ def summarise(
     roles: dict[str, Role] = {
         name: "baseline" if name == baseline else "control" if name in controls else "method" for name in by_method
     }
-    differences = {
-        method: _differences(by_method, method, [baseline] if roles[method] == "control" else to_beat)
-        for method in by_method
-    }
+    against = {"baseline": [], "control": [baseline], "method": to_beat}
+    differences = {method: _differences(by_method, method, against[roles[method]]) for method in by_method}
     claims = {method: _claim(differences[method]) for method in by_method if roles[method] == "method"}
     # Corrected for many comparisons: where nothing helps, *any* claim that something does appears at the stated rate.
     corrected = dict(zip(claims, holm(list(claims.values())).tolist(), strict=True)) if claims else {}

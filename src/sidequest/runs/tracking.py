@@ -110,10 +110,10 @@ def _parameter(value: Any) -> Any:
 
 
 def log_outcome(log: Log, directory: Path, method: str, seed: int, values: Mapping[str, Any]) -> None:
-    """A comparison's job: its journal round by round, and its numbers at the step of its seed."""
+    """A cell of a comparison, by its directory: its journal round by round, and its numbers at the step of its seed."""
     if log is _nowhere:
         return
-    journal = directory / method / f"seed-{seed}" / "journal.jsonl"
+    journal = directory / "journal.jsonl"
     if journal.is_file():
         for line in journal.read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)

@@ -1,0 +1,29 @@
+"""The page at the end of a run: recorded facts, then `report.html`. A run never fails for its page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sidequest.report.page import write_page
+from sidequest.runs.recording import record_run
+from sidequest.tasks.suite import Suite
+
+
+@dataclass(frozen=True)
+class WrittenPage:
+    """path: where it is; problem: why it is not there."""
+
+    path: Path | None = None
+    problem: str | None = None
+
+
+def write_run_page(directory: Path, suite: Suite, name: str, command: str = "") -> WrittenPage:
+    """Record what readers will want to know and write the page of a run directory. name: of the command, as in `select`."""
+    try:
+        record_run(directory, suite, name, command)
+        return WrittenPage(write_page(directory))
+    except Exception as error:  # the results are written: a page that cannot be drawn is no failure of the run
+        return WrittenPage(
+            problem=f"no page: {type(error).__name__}: {error}. `sidequest report {directory}` tries again"
+        )
