@@ -38,7 +38,7 @@ def test_a_random_subset_is_as_large_as_what_the_methods_chose(setup, tmp_path):
     assert row.selection_x > 1  # two trials
     assert row.peak_memory_mb is None or row.peak_memory_mb > 10
     table = pq.read_table(tmp_path / "c" / "outcomes.parquet").to_pylist()
-    assert len(table) == len(found.outcomes) == 12
+    assert len(table) == len(found.outcomes) == 14
     assert {entry["method"] for entry in table} == {row.method for row in found.rows}
     assert table[0]["score"] == found.outcomes[0].score
 
@@ -92,7 +92,7 @@ def test_several_primaries_give_one_table(tmp_path, monkeypatch):
     assert made.exit_code == 0, made.output
     table = json.loads((tmp_path / "out" / "table.json").read_text())
     assert set(table["metrics"]) == {digits.primary, other}
-    assert set(table["methods"]) == {"single", "single-long", "all", "size", "random-subset"}
+    assert set(table["methods"]) == {"single", "single-long", "probe", "all", "size", "random-subset"}
     assert (tmp_path / "out" / "table.csv").read_text().startswith(f"method,{digits.primary} (")
     recipe = Recipe.read(tmp_path / "out" / other / "all" / "seed-0" / "recipe.json")
     assert recipe.primary == other
