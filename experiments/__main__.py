@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from experiments import EXPERIMENTS, Options, run
+from sidequest.cli.common import use_device
 from sidequest.errors import SidequestError
 
 
@@ -19,10 +20,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, help="how many; default: the experiment's own")
     parser.add_argument("--workers", type=int, default=1, help="processes at once, one torch thread each")
     parser.add_argument("-o", "--out", type=Path, help="default: runs/experiment-NAME")
+    parser.add_argument(
+        "--device", help="cpu, cuda, cuda:1, …; default: $SIDEQUEST_DEVICE, else a GPU where there is one"
+    )
     given = parser.parse_args(arguments)
     if given.name is None:
         print("\n".join(f"{name:12} {what}" for name, what in EXPERIMENTS.items()))
         return 0
+    use_device(given.device)
     out = given.out or Path("runs") / f"experiment-{given.name}"
     try:
         run(given.name, Options(out, given.small, given.data, given.seeds, given.workers))

@@ -179,7 +179,7 @@ def report_probabilities(learner: TorchLearner, task: str) -> np.ndarray:
     size, found = learner.settings.eval_batch_size, []
     with torch.inference_mode():
         for start in range(0, len(inputs), size):
-            batch = inputs.collate(np.arange(start, min(start + size, len(inputs))))
+            batch = learner.to_device(inputs.collate(np.arange(start, min(start + size, len(inputs)))))
             found.append(learner.model(task, batch).softmax(-1).cpu().numpy())
     return np.concatenate(found)
 

@@ -38,6 +38,8 @@ class ModelSettings(Settings):
     encoder: a directory, a hub name, or `minilm` for the encoder of the `demo` extra.
     layers: hf: how many encoder layers to keep; bilstm: how many of the last layers' states to sum. None: all.
     freeze: hf: how many layers (with the embeddings, if at least 1) stay as they were pretrained.
+    precision: hf: of training; `auto` is bfloat16 where the device computes in it, evaluation is always float32.
+        bilstm, pooled: of encoding; `auto` is float32.
     """
 
     kind: Literal["auto", "hf", "bilstm", "pooled", "convnet", "custom"] = "auto"
@@ -47,7 +49,7 @@ class ModelSettings(Settings):
     layers: int | None = Field(None, ge=1)
     freeze: int = Field(0, ge=0)
     pooling: Literal["native", "mean"] = "native"
-    precision: Literal["fp32", "bf16"] = "fp32"
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
     hidden: int | None = Field(None, ge=1)
     depth: int | None = Field(None, ge=1)
     dropout: float | None = Field(None, ge=0, lt=1)

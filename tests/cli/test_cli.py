@@ -229,3 +229,18 @@ def test_help_is_instant():
     assert "compare" in done.stdout
     imported = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
     assert not imported & {"torch", "transformers", "numpy", "pydantic", "pandas", "scipy", "pyarrow"}
+
+
+@pytest.mark.parametrize("command", ["select", "train", "tune", "compare", "oracle", "score", "predict", "demo"])
+def test_every_command_that_runs_a_model_takes_a_device(command, run):
+    assert "--device" in run(command, "--help")[1]
+
+
+def test_a_device_that_is_none_is_refused(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("SIDEQUEST_DEVICE", "cpu")
+    code, _, errors = run("select", "digits", "-m", "single", "-o", tmp_path / "run", "--device", "GPU 0")
+    assert code == 2
+    assert "is not a device" in errors
+    code, _, errors = run("select", "digits", "-m", "single", "-o", tmp_path / "run", "--device", "xpu")
+    assert code == 2
+    assert "finds no xpu device" in errors

@@ -339,13 +339,25 @@ class TestOptions:
         model = family_of(encoders()).build(0).eval()
         assert not any(module.training for native in model.natives.values() for module in native.modules())
 
-    def test_bf16_computes_coarsely_and_answers_in_float32(self, encoders):
-        fine, coarse = (family_of(encoders(), ("one",), precision=p) for p in ("fp32", "bf16"))
+    def test_bf16_trains_coarsely_answers_in_float32_and_is_not_used_in_evaluation(self, encoders):
+        fine, coarse = (family_of(encoders(), ("one",), precision=p, dropout=0.0) for p in ("fp32", "bf16"))
         batch = batch_of(fine, TASKS["one"])
+        models = [stir(family.build(0)) for family in (fine, coarse)]
         with torch.no_grad():
-            exact, found = (stir(family.build(0))("one", batch) for family in (fine, coarse))
+            assert torch.equal(*(model("one", batch) for model in models))
+            exact, found = (model.train()("one", batch) for model in models)
         assert found.dtype == torch.float32
         assert 0 < (exact - found).abs().max() < 0.1
+
+    @pytest.mark.parametrize("computes", [True, False])
+    def test_auto_precision_is_bf16_where_the_device_computes_in_it(self, encoders, computes, monkeypatch):
+        monkeypatch.setattr("sidequest.models.hf.computes_bf16", lambda device: computes)
+        automatic, named = (
+            stir(family_of(encoders(), ("one",), precision=p, dropout=0.0).build(0)).train()
+            for p in ("auto", "bf16" if computes else "fp32")
+        )
+        batch = batch_of(family_of(encoders(), ("one",)), TASKS["one"])
+        assert torch.equal(automatic("one", batch), named("one", batch))
 
     @pytest.mark.parametrize("name", ["one", "number", "keys", "tags"])
     def test_mean_pooling_round_trip(self, name, encoders, tmp_path):

@@ -119,7 +119,7 @@ def test_what_makes_states_different_keeps_them_apart(encoder, encoded, tmp_path
 
 
 def test_an_interruption_keeps_what_was_computed(encoder, encoded, monkeypatch):
-    monkeypatch.setitem(states_module.BATCH_TOKENS, "cpu", 40)
+    monkeypatch.setattr(states_module, "batch_tokens", lambda device: 40)
     texts = sentences(np.random.default_rng(0), 60)
     unique = len(set(texts))
     seen = []

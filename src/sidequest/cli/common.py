@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,16 @@ if TYPE_CHECKING:
     from sidequest.recipe import Recipe
     from sidequest.runs.setup import Setup
     from sidequest.tasks.suite import Suite
+
+
+def use_device(name: str | None) -> str | None:
+    """Compute on this device, here and in worker processes; see `sidequest.models.devices`."""
+    if name is not None:
+        if not re.fullmatch(r"[a-z]+(:\d+)?", name):
+            raise typer.BadParameter(f"{name!r} is not a device; examples: cpu, cuda, cuda:1, mps")
+        os.environ["SIDEQUEST_DEVICE"] = name
+    return name
+
 
 SuiteArgument = Annotated[str, typer.Argument(help="A suite file, or the embedded suite `digits` or `planted`.")]
 ModelOption = Annotated[str | None, typer.Option("--model", help="hf, bilstm, pooled, convnet or custom.")]
@@ -36,6 +48,14 @@ WorkersOption = Annotated[
 ]
 TrackOption = Annotated[
     list[str] | None, typer.Option("--track", help="tensorboard or mlflow: follow the run there. May be repeated.")
+]
+DeviceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        callback=use_device,
+        help="Where to compute: cpu, cuda, cuda:1, mps. Default: SIDEQUEST_DEVICE, else a GPU where there is one.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -107,8 +127,6 @@ def recipe_and_suite(source: Path, suite: str | None) -> tuple[Recipe, Setup]:
 
 
 def default_workers() -> int:
-    import os
-
     return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sidequest.cli.common import (
+    DeviceOption,
     EncoderOption,
     JsonOption,
     ModelOption,
@@ -52,6 +53,7 @@ def command(
     workers: WorkersOption = None,
     track: TrackOption = None,
     as_json: JsonOption = False,
+    device: DeviceOption = None,
 ) -> None:
     import json
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sidequest.cli.common import WorkersOption
+from sidequest.cli.common import DeviceOption, WorkersOption
 
 NAME = "demo"
 HELP = (
@@ -21,6 +21,7 @@ def command(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to put the results.")] = Path("runs/demo"),
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 5,
     workers: WorkersOption = None,
+    device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.compare import command as compare
 

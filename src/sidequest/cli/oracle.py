@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sidequest.cli.common import (
+    DeviceOption,
     EncoderOption,
     JsonOption,
     ModelOption,
@@ -40,6 +41,7 @@ def command(
     assignments: SetOption = None,
     workers: WorkersOption = None,
     as_json: JsonOption = False,
+    device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.arguments import own_command
     from sidequest.cli.common import default_workers, make_setup, prepare, progress_bar

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from sidequest.cli.common import DeviceOption
+
 NAME = "predict"
 HELP = (
     "Predict the rows of a file with an exported model; several models vote as an ensemble.\n\n"
@@ -23,6 +25,7 @@ def command(
     factory: Annotated[
         str | None, typer.Option("--factory", help="For a custom model: the function that builds it, file.py:function.")
     ] = None,
+    device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.common import write_out
     from sidequest.errors import SettingsError

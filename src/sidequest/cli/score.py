@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sidequest.cli.common import JsonOption, SetOption, WorkersOption
+from sidequest.cli.common import DeviceOption, JsonOption, SetOption, WorkersOption
 
 NAME = "score"
 HELP = (
@@ -30,6 +30,7 @@ def command(
     assignments: SetOption = None,
     workers: WorkersOption = None,
     as_json: JsonOption = False,
+    device: DeviceOption = None,
 ) -> None:
     import json
 

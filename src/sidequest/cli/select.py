@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from sidequest.cli.common import (
+    DeviceOption,
     EncoderOption,
     ModelOption,
     SeedOption,
@@ -49,6 +50,7 @@ def command(
         typer.Option("--ray", help="Run trials on a Ray cluster: auto, host:port, or local to start one here."),
     ] = None,
     track: TrackOption = None,
+    device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.common import finish_page, make_setup, progress_bar, show_encoding
     from sidequest.learning.meter import Meter

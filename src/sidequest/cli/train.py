@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sidequest.cli.common import TrackOption
+from sidequest.cli.common import DeviceOption, TrackOption
 
 NAME = "train"
 HELP = (
@@ -27,6 +27,7 @@ def command(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to; default: the run directory.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Default: the recipe's.")] = None,
     track: TrackOption = None,
+    device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.common import finish_page, progress_bar, recipe_and_suite, show_encoding
     from sidequest.errors import SettingsError

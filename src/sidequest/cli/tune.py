@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sidequest.cli.common import EncoderOption, JsonOption, ModelOption, SeedOption, SetOption, SuiteArgument
+from sidequest.cli.common import (
+    DeviceOption,
+    EncoderOption,
+    JsonOption,
+    ModelOption,
+    SeedOption,
+    SetOption,
+    SuiteArgument,
+)
 
 if TYPE_CHECKING:
     from sidequest.runs.setup import Setup
@@ -33,6 +41,7 @@ def command(
     assignments: SetOption = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
+    device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.common import make_setup
 

@@ -212,8 +212,9 @@ def seed_of(seed: int, *names: str) -> int:
 @contextmanager
 def seeded(seed: int, *names: str) -> Iterator[None]:
     """Modules made inside get values that are a function of (seed, names) alone; the global random state is left as it was."""
+    # The CPU's generator alone: `torch.manual_seed` would also seed every GPU's, and modules are made on the CPU.
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_of(seed, *names))
+        torch.default_generator.manual_seed(seed_of(seed, *names))
         yield
 
 

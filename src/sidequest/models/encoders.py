@@ -228,12 +228,6 @@ def longest_input(config: Any, tokeniser: Any, model: Any = None) -> int | None:
     return min(limits, default=None)
 
 
-def supports_bf16() -> bool:
-    """Whether this processor computes in bfloat16 (avx512_bf16 or amx); elsewhere it is emulated and slower than float32."""
-    found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    return bool(found.get("avx512_bf16") or found.get("amx_bf16"))
-
-
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
     """No progress bars and loading reports on the user's terminal: what matters in them is checked here instead."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 import shutil
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 from sidequest.errors import SettingsError
 from sidequest.files import digest, write_json
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
+from sidequest.models.devices import computes_bf16
 from sidequest.models.encoders import (
     Encoder,
     Pretrained,
@@ -72,7 +74,8 @@ class HfModel(MultiTaskModel):
         super().__init__()
         self.base = base
         self.heads = nn.ModuleDict()
-        self.bf16 = precision == "bf16"
+        self.precision = precision
+        self.bf16_evaluation = False  # float32, as an export predicts; whoever ranks many rows may choose otherwise
         self.objectives: dict[str, Objective] = {}
         self.natives: dict[str, Native] = {}
 
@@ -93,13 +96,18 @@ class HfModel(MultiTaskModel):
 
     def forward(self, task: str, batch: Batch) -> Tensor:
         inputs = {name: batch[name] for name in MODEL_INPUTS if name in batch}
-        device = next(iter(inputs.values())).device.type
-        with torch.autocast(device, torch.bfloat16, enabled=self.bf16):
+        with self._autocast(next(iter(inputs.values())).device):
             logits = self._logits(task, inputs)
         logits = logits.float()
         if self.objectives[task] == Objective.CHOICE:
             return spread_choices(logits.reshape(-1), batch["choices"])
         return logits[:, 0] if self.objectives[task] == Objective.REGRESSION else logits
+
+    def _autocast(self, device: torch.device) -> AbstractContextManager[Any]:
+        bf16 = self.bf16_evaluation
+        if self.training:
+            bf16 = self.precision == "bf16" or (self.precision == "auto" and computes_bf16(device))
+        return torch.autocast(device.type, torch.bfloat16) if bf16 else nullcontext()
 
     def _logits(self, task: str, inputs: dict[str, Tensor]) -> Tensor:
         native = self.natives.get(task)

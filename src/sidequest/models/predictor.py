@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 
 from sidequest.errors import SettingsError
 from sidequest.models.base import Family, MultiTaskModel, TargetScale
+from sidequest.models.devices import chosen_device
 from sidequest.models.families import FAMILIES
 from sidequest.models.frozen import FrozenFamily
 from sidequest.models.saved import read_card, rowless_task
@@ -151,12 +152,12 @@ def _outputs(member: _Member, rows: Examples, batch_size: int) -> list[Any]:
     inputs = member.family.inputs(task, rows)
     order = np.argsort(-inputs.lengths, kind="stable")
     results: list[Any] = [None] * len(rows)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = chosen_device()
     member.model.to(device)
     for start in range(0, len(order), batch_size):
         positions = order[start : start + batch_size]
         batch = inputs.collate(positions)
-        logits = member.model(task.name, {name: tensor.to(device) for name, tensor in batch.items()}).double().cpu()
+        logits = member.model(task.name, {name: tensor.to(device) for name, tensor in batch.items()}).cpu().double()
         if task.objective == Objective.REGRESSION:
             found: list[Any] = member.scale.restore(logits.numpy()).tolist()
         elif task.objective == Objective.TAGGING:

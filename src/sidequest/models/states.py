@@ -28,21 +28,19 @@ import torch
 from sidequest.errors import SidequestError
 from sidequest.files import cache_directory, digest
 from sidequest.models.base import Progress
+from sidequest.models.devices import batch_tokens, chosen_device, computes_bf16
 from sidequest.models.encoders import (
     Encoder,
     load_base,
     load_config,
     load_tokeniser,
     longest_input,
-    supports_bf16,
 )
 from sidequest.models.ragged import Ragged, mask
 from sidequest.models.store import Rows, Store, item_key
 from sidequest.models.tokenising import Tokens, tokenise_texts, tokenise_words
 
 VERSION = 1  # of what is stored: a change of meaning must not find old states
-# Padded tokens in one pass of the encoder. On a CPU larger passes leave its caches: 8,192 take 1.45 times as long as 2,048.
-BATCH_TOKENS = {"cpu": 2_048, "cuda": 65_536}
 SHARD_BYTES = 128 << 20  # what an interruption can lose at most
 HALF_MAX = float(np.finfo(np.float16).max)
 
@@ -74,7 +72,7 @@ class FrozenEncoder:
 
     @cached_property
     def device(self) -> torch.device:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return chosen_device()
 
     @cached_property
     def model(self) -> Any:
@@ -103,7 +101,7 @@ class FrozenEncoder:
     @property
     def bf16(self) -> bool:
         """bfloat16 only where it is asked for and the processor has it: elsewhere it is slower and coarser for nothing."""
-        return self.precision == "bf16" and (self.device.type == "cuda" or supports_bf16())
+        return self.precision == "bf16" and computes_bf16(self.device)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -193,7 +191,7 @@ class States:
         if self.view != "pooled":
             self._check_space(int(lengths.sum()))
         order = np.argsort(-lengths, kind="stable")
-        room = BATCH_TOKENS[self.encoder.device.type]
+        room = batch_tokens(self.encoder.device)
         shard = _Shard(self.store)
         done = 0
         try:

@@ -163,9 +163,11 @@ def test_each_task_goes_on_with_its_own_optimiser_schedule_and_rows(optimizer):
     learner.begin_deltas({"main-one": 30, "helper": 50})
     for n_batches in (7, 8):
         delta = learner.collect_delta("main-one", n_batches)
-        random = learner._random
+        random = learner.randomness.states
         learner.collect_delta("helper", 4)
-        learner._random = random  # dropout's random state is shared by the tasks; here it must match the twin's
+        learner.randomness.states = (
+            random  # dropout's random state is shared by the tasks; here it must match the twin's
+        )
         learner.apply_deltas([delta], np.ones(1))
     twin.begin(30)
     twin.train("main-one", 15)

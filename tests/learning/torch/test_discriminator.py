@@ -301,16 +301,16 @@ def test_other_settings_have_another_place(setup, tmp_path):
 
 
 def test_bf16_only_where_it_ranks_alike(setup, monkeypatch):
-    monkeypatch.setattr(ranking, "supports_bf16", lambda: True)
+    monkeypatch.setattr(ranking, "computes_bf16", lambda device: True)
     monkeypatch.setattr(ranking, "agreement", lambda first, second: 0.9995)
     learner = setup.learner(0)
     assert learner.train_discriminator(OF)["precision"] == "bf16"
-    assert learner._trained.ranker.pooled.model.bf16
+    assert learner._trained.ranker.pooled.model.bf16_evaluation
     assert learner.similarities("pairs", OF).dtype == np.float32
     monkeypatch.setattr(ranking, "agreement", lambda first, second: 0.9985)
     learner = setup.learner(0)
     assert learner.train_discriminator(OF)["precision"] == "fp32"
-    assert not learner._trained.ranker.pooled.model.bf16
+    assert not learner._trained.ranker.pooled.model.bf16_evaluation
 
 
 def test_agreement_is_the_least_of_all_columns():

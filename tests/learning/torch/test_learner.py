@@ -113,7 +113,7 @@ def test_one_step_equals_a_hand_written_step():
     )
     batch = twin.family.inputs(task, task.train).collate(order)
     with torch.random.fork_rng():
-        torch.set_rng_state(twin._random)
+        torch.set_rng_state(twin.randomness.states["random"])
         loss = task_loss(task, model("main-one", batch), batch["labels"])
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)

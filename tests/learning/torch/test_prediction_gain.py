@@ -39,7 +39,7 @@ def test_after_is_the_loss_of_the_same_batch_with_the_same_dropout():
     spec = learner.suite["main-one"]
     positions = copy._stream("main-one", None).next()
     batch = copy._data.of(spec, "train").collate(positions)
-    masks = learner._random.clone()
+    masks = learner.randomness.states["random"].clone()
     _, after = learner.train_with_gain("main-one")
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.set_rng_state(masks)

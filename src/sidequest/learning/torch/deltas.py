@@ -74,7 +74,7 @@ class Host(Protocol):
     def train(self, task: str, n_batches: int, *, weight: float = 1.0) -> list[float]: ...
     def on_course(self, course: Course, rate: float) -> AbstractContextManager[None]: ...
     def _task(self, name: str) -> Task: ...
-    def _to_device(self, batch: Batch) -> Batch: ...
+    def to_device(self, batch: Batch) -> Batch: ...
 
 
 class DeltaTraining:
@@ -105,7 +105,7 @@ class DeltaTraining:
         total = 0.0
         with self.meter.timed(task) as count, merged(self.model, deltas, alphas) as start, backward_in_eval(self.model):
             for positions in evaluation_batches(inputs.lengths[chosen], self.settings.eval_batch_size):
-                batch = self._to_device(inputs.collate(chosen[positions]))
+                batch = self.to_device(inputs.collate(chosen[positions]))
                 loss = task_loss(spec, self.model(task, batch), batch["labels"]) * (len(positions) / len(chosen))
                 loss.backward()
                 total += loss.item()

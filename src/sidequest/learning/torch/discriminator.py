@@ -166,8 +166,8 @@ def _trained(learner: Host, discrimination: Discrimination) -> _Trained:
         state = read_state(place / "model", learner.device)
         probe.restore(LearnerState(state.tensors, {}))
         record = state.plain
-        if hasattr(probe.model, "bf16"):
-            probe.model.bf16 = record["precision"] == "bf16"
+        if hasattr(probe.model, "bf16_evaluation"):
+            probe.model.bf16_evaluation = record["precision"] == "bf16"
     else:
         record = train(probe, ranker, discrimination)
         if place is not None:
@@ -219,7 +219,7 @@ def train(probe: TorchLearner, ranker: Ranker, discrimination: Discrimination) -
     )[: round(discrimination.epochs * sum(batches))]
     probe.begin(max(1, len(order)))
     told, right, seen = 0.0, 0, 0
-    with probe._own_randomness():
+    with probe.randomness.lent():
         probe.model.train()
         for step, index in enumerate(order.tolist()):
             name = names[index]

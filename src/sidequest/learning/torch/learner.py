@@ -22,9 +22,11 @@ from sidequest.learning.torch.discriminator import Discriminating
 from sidequest.learning.torch.head_importance import HeadScoring
 from sidequest.learning.torch.losses import predictions, task_loss, truth_probability
 from sidequest.learning.torch.prediction_gain import GainTraining
+from sidequest.learning.torch.randomness import Randomness
 from sidequest.learning.torch.readout import ReadingOut
 from sidequest.learning.torch.state import LearnerState, read_state, write_state
-from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, seed_of
+from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, seed_of, seeded
+from sidequest.models.devices import chosen_device
 from sidequest.recipe import Subset
 from sidequest.settings import TrainSettings
 from sidequest.tasks.metrics import compute
@@ -73,14 +75,13 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
         self.settings = train
         self.seed = seed
         self.meter = meter if meter is not None else Meter()
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = chosen_device(device)
         self._data = data or EncodedTasks(family)
-        with torch.random.fork_rng(devices=[]):  # modules draw initial values from torch's global generator
-            torch.manual_seed(seed_of(seed, "build"))
+        with seeded(seed, "build"):  # modules draw initial values from torch's global generator
             self.model: MultiTaskModel = family.build(seed).to(self.device)
         self._streams: dict[tuple[str, str], Stream] = {}
         self._stream_positions: dict[str, tuple[int, int]] = {}
-        self._random = torch.Generator().manual_seed(seed_of(seed, "dropout")).get_state()
+        self.randomness = Randomness(seed, self.device)
         self._learning_rate = train.learning_rate or family.default_learning_rate
         self._total: int | None = None
         self._step = 0
@@ -115,7 +116,7 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
     def train(self, task: str, n_batches: int, *, weight: float = 1.0, subset: Subset | None = None) -> list[float]:
         spec, stream = self._task(task), self._stream(task, subset)
         losses = []
-        with self.meter.timed(task) as count, self._own_randomness():
+        with self.meter.timed(task) as count, self.randomness.lent():
             self.model.train()
             for _ in range(n_batches):
                 batch = self.batch(task, stream.next(), count)
@@ -130,7 +131,7 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
         count.batches += 1
         count.examples += len(positions)
         count.tokens += int(inputs.lengths[positions].sum())
-        return self._to_device(inputs.collate(positions))
+        return self.to_device(inputs.collate(positions))
 
     def step(self, loss: Tensor) -> None:
         """One optimiser step: the only place where parameters learn."""
@@ -206,7 +207,7 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
         self.model.eval()
         with self.meter.timed(task) as count, torch.inference_mode():
             for positions in batches:
-                batch = self._to_device(inputs.collate(positions))
+                batch = self.to_device(inputs.collate(positions))
                 found.append(predictions(spec, self.model(task, batch), batch.get("labels")))
             count.evaluations += 1
             count.evaluated_examples += len(inputs)
@@ -257,7 +258,7 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
         self._stream_positions = {key: (epoch, taken) for key, (epoch, taken) in plain["streams"].items()}
         for (task, subset), stream in self._streams.items():
             stream.seek(*self._stream_positions.get(_key(task, subset), (0, 0)))
-        self._random = snapshot.tensors["random"].clone()
+        self.randomness.restore(snapshot.tensors)
         self.optimizer = self._restored_optimizer(snapshot.tensors, "optimizer")
         self.courses = {
             task: Course(total, step, self._restored_optimizer(snapshot.tensors, f"course-{number}"))
@@ -317,7 +318,7 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
                 for key, value in optimizer.state.get(parameter, {}).items():
                     if isinstance(value, Tensor):
                         named[f"{prefix}.{index}.{key}"] = value
-        return named | {"random": self._random}
+        return named | self.randomness.states
 
     # Small things
 
@@ -343,20 +344,10 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
             self._streams[key] = stream
         return self._streams[key]
 
-    def _to_device(self, batch: Batch) -> Batch:
+    def to_device(self, batch: Batch) -> Batch:
         if self.device.type == "cpu":
             return batch
         return {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
-
-    @contextmanager
-    def _own_randomness(self) -> Iterator[None]:
-        """Dropout draws from torch's global generator: lend it this learner's state, and give it back."""
-        with torch.random.fork_rng(devices=[]):
-            torch.set_rng_state(self._random)
-            try:
-                yield
-            finally:
-                self._random = torch.get_rng_state()
 
 
 def _key(task: str, subset: str) -> str:

@@ -6,7 +6,6 @@ the learner exactly as `train(task, 1)` would: measuring changes nothing.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ from torch import Tensor
 from sidequest.learning.meter import Meter
 from sidequest.learning.torch.batching import Stream
 from sidequest.learning.torch.losses import task_loss
+from sidequest.learning.torch.randomness import Randomness, read_generators, write_generators
 from sidequest.models.base import Batch, MultiTaskModel, seed_of
 from sidequest.settings import TrainSettings
 from sidequest.tasks.task import Task
@@ -36,6 +36,7 @@ class Host(Protocol):
     model: MultiTaskModel
     meter: Meter
     settings: TrainSettings
+    randomness: Randomness
     _data: EncodedTasks
     _streams: dict[tuple[str, str], Stream]
     _stream_positions: dict[str, tuple[int, int]]
@@ -43,10 +44,9 @@ class Host(Protocol):
     def train(self, task: str, n_batches: int) -> list[float]: ...
     def batch(self, task: str, positions: np.ndarray, count: Any) -> Batch: ...
     def step(self, loss: Tensor) -> None: ...
-    def _own_randomness(self) -> AbstractContextManager[None]: ...
     def _stream(self, task: str, subset: Subset | None) -> Stream: ...
     def _task(self, name: str) -> Task: ...
-    def _to_device(self, batch: Batch) -> Batch: ...
+    def to_device(self, batch: Batch) -> Batch: ...
 
 
 class GainTraining:
@@ -56,17 +56,17 @@ class GainTraining:
         if target is not None:
             return _gain_on_target(self, task, target)
         spec = self._task(task)
-        with self.meter.timed(task) as count, self._own_randomness():
+        with self.meter.timed(task) as count, self.randomness.lent():
             self.model.train()
             batch = self.batch(task, self._stream(task, None).next(), count)
-            masks = torch.get_rng_state()
+            masks = read_generators(self.randomness.device)
             loss = task_loss(spec, self.model(task, batch), batch["labels"])
             self.step(loss)
-            after_step = torch.get_rng_state()
+            after_step = read_generators(self.randomness.device)
             # The same dropout masks before and after: the difference is what the step did, not which units were dropped.
-            torch.set_rng_state(masks)
+            write_generators(self.randomness.device, masks)
             after = _loss_without_trace(self.model, spec, batch)
-            torch.set_rng_state(after_step)
+            write_generators(self.randomness.device, after_step)
             count.evaluated_examples += len(batch["labels"])
         return loss.item(), after
 
@@ -78,7 +78,7 @@ def _gain_on_target(learner: Host, task: str, target: str) -> tuple[float, float
     """
     spec = learner._task(target)
     positions = _probe_stream(learner, target).next()
-    batch = learner._to_device(learner._data.of(spec, "train").collate(positions))
+    batch = learner.to_device(learner._data.of(spec, "train").collate(positions))
 
     def measure() -> float:
         learner.model.eval()

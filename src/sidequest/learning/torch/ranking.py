@@ -17,13 +17,12 @@ import torch
 
 from sidequest.files import digest, write_atomically
 from sidequest.models.base import Family, Inputs
-from sidequest.models.encoders import supports_bf16
+from sidequest.models.devices import batch_tokens, computes_bf16
 from sidequest.models.hf import HfModel
 from sidequest.models.pooled_output import PooledOutput
 from sidequest.tasks.task import Task
 
 # Padded tokens in one pass. On a CPU larger passes leave its caches (see `models.states`).
-BATCH_TOKENS = {"cpu": 2_048, "cuda": 65_536}
 LEAST_AGREEMENT = 0.999  # Spearman's ρ with float32, for bfloat16 to be used
 AGREEMENT_ROWS = 256  # of each task, on which the two are compared
 
@@ -66,7 +65,7 @@ class Ranker:
         width = self.pooled.width if features else len(self.names)
         out = np.empty((len(positions), width), dtype=np.float32)
         with torch.inference_mode():
-            for rows in token_batches(inputs.lengths, BATCH_TOKENS[self.device.type]):
+            for rows in token_batches(inputs.lengths, batch_tokens(self.device)):
                 batch = {name: tensor.to(self.device) for name, tensor in inputs.collate(rows).items()}
                 _, found = self.pooled(task.name, batch)
                 # The discriminator itself always works in float32: half-precision scores would tie.
@@ -78,14 +77,14 @@ class Ranker:
         model = self.pooled.model
         if not isinstance(model, HfModel):
             return "fp32"
-        has_bf16 = self.device.type == "cuda" or supports_bf16()
+        has_bf16 = computes_bf16(self.device)
         found = []
         for bf16 in (False, True) if has_bf16 else ():
-            model.bf16 = bf16
+            model.bf16_evaluation = bf16
             parts = [self.logits(task, np.arange(min(AGREEMENT_ROWS, len(task.train)))) for task in tasks.values()]
             found.append(np.concatenate(parts))
-        model.bf16 = has_bf16 and agreement(*found) > LEAST_AGREEMENT
-        return "bf16" if model.bf16 else "fp32"
+        model.bf16_evaluation = has_bf16 and agreement(*found) > LEAST_AGREEMENT
+        return "bf16" if model.bf16_evaluation else "fp32"
 
 
 def agreement(first: np.ndarray, second: np.ndarray) -> float:

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save
 
 from sidequest.files import read_json, write_atomically, write_json
+from sidequest.learning.torch.randomness import CPU, DEVICE
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,6 @@ def write_state(state: LearnerState, directory: Path) -> None:
 
 def read_state(directory: Path, device: torch.device) -> LearnerState:
     tensors = load_file(directory / "state.safetensors", device=str(device))
-    if "random" in tensors:  # a state of the weights only has none
-        tensors["random"] = tensors["random"].cpu()
+    for name in {CPU, DEVICE} & tensors.keys():  # generators take and give their states on the CPU
+        tensors[name] = tensors[name].cpu()
     return LearnerState(tensors, read_json(directory / "state.json"))
