@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from sidequest.models.encoders import quiet_transformers, resolve, supports_bf16
+from sidequest.models.devices import computes_bf16
+from sidequest.models.encoders import quiet_transformers, resolve
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.task import Form, Objective, Task
 from strength_parts.primaries import labelled_rows
@@ -43,7 +44,7 @@ class FineTuning:
         for _ in range(self.epochs):
             for part in _batches(encoded, self.batch_size, rng):
                 batch = _collate(tokeniser, task, encoded, part, labels)
-                with torch.autocast("cpu", torch.bfloat16, enabled=supports_bf16()):
+                with torch.autocast("cpu", torch.bfloat16, enabled=computes_bf16(torch.device("cpu"))):
                     loss = model(**batch).loss
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -127,7 +128,7 @@ def _predict(tokeniser: Any, model: Any, task: Task) -> Any:
     encoded = _encode(tokeniser, task, task.splits["report"])
     out: dict[int, Any] = {}
     for part in _batches(encoded, 32, np.random.default_rng(0)):
-        with torch.autocast("cpu", torch.bfloat16, enabled=supports_bf16()):
+        with torch.autocast("cpu", torch.bfloat16, enabled=computes_bf16(torch.device("cpu"))):
             logits = model(**_collate(tokeniser, task, encoded, part, None)).logits.float().numpy()
         for row, index in enumerate(part):
             if task.objective == Objective.TAGGING:

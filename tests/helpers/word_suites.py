@@ -113,5 +113,7 @@ def word_setup(encoder: Path, tasks: list[Task], model: dict[str, object] | None
     suite = Suite.of(tasks[0], tasks[1:], name="words")
     settings = {"epochs": 1, "batch_size": 8, "learning_rate": 1e-3, **train}
     return Setup(
-        suite, ModelSettings(**{"kind": "hf", "encoder": str(encoder), **(model or {})}), TrainSettings(**settings)
+        suite,
+        ModelSettings(**{"kind": "hf", "precision": "fp32", "encoder": str(encoder), **(model or {})}),
+        TrainSettings(**settings),
     )

@@ -22,8 +22,8 @@ from tests.helpers.small_learners import OddFamily, images
 from tests.helpers.word_suites import every_form, word_encoder, word_setup
 
 TEXT_MODELS = {
-    "hf": {"kind": "hf", "precision": "fp32"},
-    "hf-mean": {"kind": "hf", "pooling": "mean", "precision": "fp32"},
+    "hf": {"kind": "hf"},
+    "hf-mean": {"kind": "hf", "pooling": "mean"},
     "bilstm": {"kind": "bilstm", "hidden": 8},
     "pooled": {"kind": "pooled", "hidden": 8},
 }

@@ -226,7 +226,7 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
         self.model.eval()
         with self.meter.timed(task) as count, torch.inference_mode():
             for positions in batches:
-                batch = self._to_device(inputs.collate(positions))
+                batch = self.to_device(inputs.collate(positions))
                 values.append(truth_probability(spec, self.model(task, batch), batch["labels"]).cpu())
             count.evaluations += 1
             count.evaluated_examples += len(inputs)
