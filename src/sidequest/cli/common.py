@@ -14,7 +14,6 @@ import typer
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from sidequest.recipe import Recipe
     from sidequest.runs.setup import Setup
     from sidequest.tasks.suite import Suite
 
@@ -101,29 +100,6 @@ def tuned(setup: Setup, tune: str | None) -> Setup:
     for warning in tuning.at_edge:
         typer.echo(f"warning: {warning}", err=True)
     return tuning.apply(setup)
-
-
-def recipe_and_suite(source: Path, suite: str | None) -> tuple[Recipe, Setup]:
-    """A recipe from a run directory or file, with the suite that it was made for: changed data is refused."""
-    from sidequest.errors import SettingsError
-    from sidequest.recipe import Recipe
-    from sidequest.runs.directory import read_run
-    from sidequest.runs.setup import Setup
-    from sidequest.tasks.loading import load_suite
-
-    directory = source if source.is_dir() else source.parent
-    path = source / "recipe.json" if source.is_dir() else source
-    recipe = Recipe.read(path)
-    if suite is None:
-        if not (directory / "run.json").exists():
-            raise SettingsError(f"{source}: no run directory around it knows the suite; give --suite")
-        suite = read_run(directory).suite_path
-    provenance = recipe.provenance
-    setup = Setup.of(load_suite(suite), provenance.get("model"), provenance.get("train"), where=str(path))
-    if setup.suite.primary != recipe.primary:
-        raise SettingsError(f"{path}: is for the primary {recipe.primary!r}, the suite's is {setup.suite.primary!r}")
-    setup.check_data(provenance, recipe.tasks, path)
-    return recipe, setup
 
 
 def default_workers() -> int:

@@ -22,9 +22,10 @@ def command(
     out: Annotated[Path, typer.Option("--out", "-o", help="The directory to write into.")],
     suite: Annotated[str | None, typer.Option("--suite", help="The suite; a run directory knows its own.")] = None,
 ) -> None:
-    from sidequest.cli.common import recipe_and_suite
     from sidequest.runs.exporting import export_recipe
+    from sidequest.runs.sources import open_source
 
-    loaded, setup = recipe_and_suite(recipe, suite)
+    opened = open_source(recipe, suite)
+    loaded, setup = opened.recipe, opened.setup
     for path in export_recipe(loaded, setup.suite, to, out):
         typer.echo(str(path))

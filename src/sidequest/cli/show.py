@@ -30,10 +30,11 @@ def command(
 ) -> None:
     import json
 
-    from sidequest.cli.common import recipe_and_suite
     from sidequest.runs.showing import examples_of
+    from sidequest.runs.sources import open_source
 
-    loaded, setup = recipe_and_suite(recipe, suite)
+    opened = open_source(recipe, suite)
+    loaded, setup = opened.recipe, opened.setup
     tasks = examples_of(setup.suite, loaded, count)
     if as_json:
         typer.echo(json.dumps([task.to_json() for task in tasks], indent=2, ensure_ascii=False))

@@ -7,43 +7,63 @@ from typing import Annotated
 
 import typer
 
-from sidequest.cli.common import DeviceOption, TrackOption
+from sidequest.cli.common import DeviceOption, EncoderOption, ModelOption, SetOption, TrackOption
 
 NAME = "train"
 HELP = (
-    "Train the final model of a run directory or a recipe, score it once on the report split, and export it.\n\n"
+    "Train the final model of a run directory, a comparison (its best method) or a recipe, score it once on the report split, "
+    "and export it.\n\n"
+    "Choose with a cheap model, train the real one: --model hf takes that model's own defaults, and what --set says.\n\n"
     "A method that trains the model itself (alphavil, diw) has left it in the run directory: that one is exported. "
     "Give the recipe file instead to train anew with the learned weights.\n\n"
     "The data must be what the recipe was made for; a changed dataset is refused with the difference.\n\n"
     "Example: sidequest train runs/heu-size\n\n"
+    "Example: sidequest train runs/pooled --model hf --set train.epochs=10 -o runs/final\n\n"
     "Example: sidequest train recipe.json --suite suite.yaml -o runs/final"
 )
 NEEDS_ARGUMENTS = True
 
 
 def command(
-    source: Annotated[Path, typer.Argument(help="A run directory, or a recipe file.")],
+    source: Annotated[Path, typer.Argument(help="A run directory, a comparison's directory, or a recipe file.")],
     suite: Annotated[str | None, typer.Option("--suite", help="The suite; a run directory knows its own.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to; default: the run directory.")] = None,
+    model: ModelOption = None,
+    encoder: EncoderOption = None,
+    assignments: SetOption = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Default: the recipe's.")] = None,
     track: TrackOption = None,
     device: DeviceOption = None,
 ) -> None:
-    from sidequest.cli.common import finish_page, progress_bar, recipe_and_suite, show_encoding
+    from sidequest.cli.common import finish_page, progress_bar, show_encoding
     from sidequest.errors import SettingsError
     from sidequest.runs.setup import Setup
+    from sidequest.runs.sources import open_source
     from sidequest.runs.tracking import check_trackers, tracking
     from sidequest.runs.training import own_weights, train_recipe
+    from sidequest.settings import parse_assignments
 
     check_trackers(track or [])
+    given = parse_assignments(assignments or [])
+    if given["method"]:
+        raise SettingsError(
+            f"--set {next(iter(given['method']))}: a recipe is chosen already; use train.NAME or model.NAME"
+        )
+    named = {"kind": model, "encoder": encoder}
+    given["model"] |= {name: value for name, value in named.items() if value is not None}
+    opened = open_source(source, suite, model=given["model"], train=given["train"])
+    recipe, setup = opened.recipe, opened.setup
     if out is None:
-        if not source.is_dir():
-            raise SettingsError(f"{source}: training a recipe file needs -o; a run directory is its own")
+        if not source.is_dir() or opened.directory != source or opened.other_model:
+            raise SettingsError(
+                f"{source}: training a recipe file, a comparison or another model needs -o; a run directory is its own"
+            )
         out = source
-    recipe, setup = recipe_and_suite(source, suite)
+    for note in opened.notes:
+        typer.echo(note)
     whole = setup.suite
     seed = int(recipe.provenance.get("seed", 0)) if seed is None else seed
-    own = own_weights(source, recipe, seed)
+    own = None if opened.other_model or not source.is_dir() else own_weights(opened.directory, recipe, seed)
     if own is None and setup.suite.goal == "primary":  # candidates that the recipe leaves out need no heads
         setup = Setup(setup.suite.subset(recipe.auxiliaries), setup.model, setup.train, setup.tuning)
     facts = {"method": recipe.method, **recipe.provenance, "seed": seed}

@@ -1,0 +1,149 @@
+"""A recipe and what to train it with: from a run directory, a comparison or a file, for the model it was made with or another.
+
+A recipe says what to train on. It may be chosen with a cheap model and trained with the real one: then the model and training
+settings are the new model's own defaults and whatever is given, and lengths that the recipe states in epochs of the cheap model
+are carried over in proportion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sidequest.errors import SettingsError
+from sidequest.models import kind_of
+from sidequest.models.defaults import training_settings
+from sidequest.recipe import Phase, Recipe
+from sidequest.records.comparisons import Comparison
+from sidequest.records.verdicts import best_row
+from sidequest.runs.directory import read_run
+from sidequest.runs.setup import Setup
+from sidequest.settings import ModelSettings, TrainSettings, parse
+from sidequest.tasks.loading import load_suite
+from sidequest.tasks.suite import Suite
+
+CARRIED = ("encoder", "max_length")  # model settings that mean the same for every kind of model
+
+
+@dataclass(frozen=True)
+class Source:
+    """directory: of the run that the recipe came from. other_model: whether it will be trained with another model than it was
+    chosen with. notes: what a user should know about where it comes from."""
+
+    recipe: Recipe
+    setup: Setup
+    directory: Path
+    other_model: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+def open_source(
+    source: Path,
+    suite: str | None = None,
+    *,
+    model: dict[str, Any] | None = None,
+    train: dict[str, Any] | None = None,
+) -> Source:
+    """source: a run directory, the directory of a comparison (its best method is taken), or a recipe file.
+
+    suite: needed where no run directory knows it; its own model and training settings then win over the recipe's.
+    model, train: settings that win over both. Data that changed since the recipe was made are refused.
+    """
+    notes: list[str] = []
+    if (source / Comparison.FILE).is_file():
+        source = _best_run(source, notes)
+    directory = source if source.is_dir() else source.parent
+    path = source / "recipe.json" if source.is_dir() else source
+    recipe = Recipe.read(path)
+    loaded = _suite(suite, directory, source)
+    setup, other = _setup(loaded, recipe, model or {}, train or {}, path, use_suite=suite is not None)
+    if setup.suite.primary != recipe.primary:
+        raise SettingsError(f"{path}: is for the primary {recipe.primary!r}, the suite's is {setup.suite.primary!r}")
+    setup.check_data(recipe.provenance, recipe.tasks, path)
+    if other:
+        recipe = for_other_model(recipe, setup)
+        notes.append(f"chosen with {_kind_of(recipe, 'chosen_with')}, trained with {kind_of(setup.suite, setup.model)}")
+    return Source(recipe, setup, directory, other, notes)
+
+
+def for_other_model(recipe: Recipe, setup: Setup) -> Recipe:
+    """The recipe with lengths in proportion to the new training's, and a provenance that tells both models."""
+    before = parse(TrainSettings, recipe.provenance.get("train", {}), "the recipe's training settings")
+    stretch = setup.train.epochs / before.epochs
+    phases = tuple(_stretched(phase, stretch, before, setup) for phase in recipe.phases)
+    provenance = {
+        **recipe.provenance,
+        "chosen_with": {"model": recipe.provenance.get("model", {}), "train": recipe.provenance.get("train", {})},
+        "model": setup.model.model_dump(mode="json"),
+        "train": setup.train.model_dump(mode="json"),
+    }
+    return recipe.model_copy(update={"phases": phases, "provenance": provenance})
+
+
+def _stretched(phase: Phase, stretch: float, before: TrainSettings, setup: Setup) -> Phase:
+    if phase.epochs is not None:
+        return phase.model_copy(update={"epochs": phase.epochs * stretch})
+    if phase.batches is not None:
+        batches = round(phase.batches * stretch * before.batch_size / setup.train.batch_size)
+        return phase.model_copy(update={"batches": max(1, batches)})
+    return phase
+
+
+def _best_run(directory: Path, notes: list[str]) -> Path:
+    """The run of the method that the comparison's verdict speaks of, on its best seed on *select*; or of the baseline."""
+    comparison = Comparison.read(directory)
+    row = best_row(comparison) or comparison.row(comparison.baseline)
+    if row is None:
+        raise SettingsError(f"{directory}: the comparison has no row for {comparison.baseline}; run it again")
+    here = [
+        outcome
+        for outcome in comparison.outcomes
+        if outcome.method == row.method and (directory / outcome.directory / "recipe.json").is_file()
+    ]
+    if not here:
+        raise SettingsError(f"{directory}: the runs of {row.method} are not here; run the comparison again")
+    best = max(here, key=lambda outcome: (outcome.select_score, -outcome.seed))
+    why = "it helps" if row.verdict == "helps" else "no method is shown to help"
+    notes.append(f"{row.method}, seed {best.seed}: {why}; the best of its {len(here)} seeds on select")
+    return directory / best.directory
+
+
+def _suite(given: str | None, directory: Path, source: Path) -> Suite:
+    if given is not None:
+        return load_suite(given)
+    if not (directory / "run.json").exists():
+        raise SettingsError(f"{source}: no run directory around it knows the suite; give --suite")
+    return load_suite(read_run(directory).suite_path)
+
+
+def _setup(
+    suite: Suite, recipe: Recipe, model: dict[str, Any], train: dict[str, Any], path: Path, *, use_suite: bool
+) -> tuple[Setup, bool]:
+    """The setup, and whether it has another model than the recipe was chosen with."""
+    chosen_model = dict(recipe.provenance.get("model") or {})
+    chosen_train = dict(recipe.provenance.get("train") or {})
+    own = suite.defaults or {}
+    wanted = {**(own.get("model", {}) if use_suite else {}), **model}
+    before = kind_of(suite, parse(ModelSettings, chosen_model, f"{path}: model"))
+    kind = str(wanted.get("kind") or before)
+    if kind == "auto":
+        kind = kind_of(suite, ModelSettings(kind="auto"))
+    card = suite.tasks[suite.primary].card
+    of_suite = own.get("train", {}) if use_suite else {}
+    if kind == before:
+        settings = parse(ModelSettings, {**chosen_model, **wanted}, f"{path}: model")
+        lengths = training_settings(kind, card, chosen_train, {**of_suite, **train}, f"{path}: train")
+        changed = bool(chosen_model) and settings != parse(ModelSettings, chosen_model, f"{path}: model")
+        return Setup(suite, settings, lengths, recipe.provenance.get("tuning")), changed
+    # Another kind of model: its own defaults, not those of the model that chose. A suite's sections are for the suite's own kind.
+    same_kind = (own.get("model") or {}).get("kind") == kind
+    carried = {name: chosen_model[name] for name in CARRIED if name in chosen_model}
+    model_section = own.get("model", {}) if same_kind else {}
+    settings = parse(ModelSettings, {**carried, **model_section, **wanted, "kind": kind}, f"{path}: model")
+    train_section = own.get("train", {}) if same_kind else of_suite
+    return Setup(suite, settings, training_settings(kind, card, train_section, train, f"{path}: train")), True
+
+
+def _kind_of(recipe: Recipe, key: str) -> str:
+    return str(recipe.provenance.get(key, {}).get("model", {}).get("kind", "another model"))

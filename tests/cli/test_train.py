@@ -1,0 +1,109 @@
+"""From a recipe to the final model: with the model that chose it, another one, or from a comparison."""
+
+import json
+
+import pytest
+
+from sidequest.recipe import Phase, Recipe
+from sidequest.records.comparisons import Comparison
+from sidequest.runs.sources import for_other_model, open_source
+from tests.helpers.marks import minilm
+
+QUICK = ["--set", "train.epochs=2", "--set", "train.max_batches=40"]
+
+
+@pytest.fixture
+def selected(run, tmp_path):
+    code, _, errors = run("select", "digits", "-m", "heu-type", "-o", tmp_path / "cheap", *QUICK)
+    assert code == 0, errors
+    return tmp_path / "cheap"
+
+
+def test_settings_given_to_train_win_and_the_rest_is_the_recipes(selected):
+    plain = open_source(selected).setup
+    assert (plain.train.epochs, plain.train.max_batches) == (2, 40)
+    longer = open_source(selected, train={"epochs": 5})
+    assert (longer.setup.train.epochs, longer.setup.train.max_batches, longer.other_model) == (5, 40, False)
+    assert open_source(selected, train={"steps": 4}).setup.train.epochs == 1  # 100 rows are four batches
+    wider = open_source(selected, model={"hidden": 7})
+    assert wider.other_model
+    assert wider.setup.model.hidden == 7
+    assert wider.recipe.provenance["chosen_with"]["model"]["hidden"] is None
+
+
+@minilm
+def test_a_suite_given_to_train_brings_its_own_settings(run, reviews, tmp_path):
+    suite = tmp_path / "suite.yaml"
+    code, _, errors = run(
+        "init", reviews / "reviews_train.csv", reviews / "other.jsonl", "--primary", "reviews", "-o", suite
+    )
+    assert code == 0, errors
+    code, _, errors = run("select", suite, "-m", "heu-type", "-o", tmp_path / "cheap", "--model", "pooled", *QUICK)
+    assert code == 0, errors
+    other = tmp_path / "other.yaml"
+    other.write_text(suite.read_text() + "\nmodel: {kind: hf, layers: 1}\ntrain: {epochs: 7}\n", encoding="utf-8")
+    opened = open_source(tmp_path / "cheap" / "recipe.json", str(other))
+    assert opened.other_model
+    assert (opened.setup.model.kind, opened.setup.model.layers, opened.setup.train.epochs) == ("hf", 1, 7)
+    assert opened.notes == ["chosen with pooled, trained with hf"]
+
+
+def test_another_model_needs_a_directory_of_its_own(run, selected):
+    code, _, errors = run("train", selected, "--set", "model.hidden=7")
+    assert code == 2
+    assert "needs -o" in errors
+    code, _, errors = run("train", selected, "--set", "gamma=1", "-o", selected)
+    assert code == 2
+    assert "a recipe is chosen already" in errors
+
+
+def test_lengths_of_a_recipe_are_carried_over_in_proportion(selected):
+    opened = open_source(selected)
+    phases = (
+        Phase(shares={"top-left": 1}, epochs=1.0),
+        Phase(shares={"top-left": 1}, batches=8),
+        Phase(shares={"top-left": 1}),
+    )
+    recipe = Recipe(method="x", primary="top-left", phases=phases, provenance=opened.recipe.provenance)
+    longer = for_other_model(recipe, open_source(selected, train={"epochs": 6, "batch_size": 64}).setup)
+    assert [phase.epochs for phase in longer.phases] == [3.0, None, None]
+    assert longer.phases[1].batches == 12  # three times as long in batches of twice the rows
+
+
+@pytest.mark.integration
+def test_a_comparison_is_trained_by_its_best_method_without_a_second_selection(run, tmp_path):
+    out = tmp_path / "compared"
+    code, _, errors = run("compare", "digits", "-m", "heu-type", "--seeds", 1, "-o", out, "--workers", 1, *QUICK)
+    assert code == 0, errors
+    code, text, errors = run("train", out)
+    assert code == 2
+    assert "needs -o" in errors
+    code, text, errors = run("train", out, "-o", tmp_path / "final")
+    assert code == 0, errors
+    assert "single, seed 0: no method is shown to help" in text
+    recipe = Recipe.read(tmp_path / "final" / "recipe.json")
+    assert recipe.method == "single"
+    helping = Comparison.read(out)
+    rows = tuple(r.model_copy(update={"verdict": "helps"}) if r.method == "heu-type" else r for r in helping.rows)
+    helping.model_copy(update={"rows": rows}).write(out)
+    assert open_source(out).recipe.method == "heu-type"
+
+
+@minilm
+@pytest.mark.integration
+def test_chosen_with_a_cheap_model_and_trained_with_the_real_one(run, reviews, tmp_path):
+    suite = tmp_path / "suite.yaml"
+    files = [reviews / "reviews_train.csv", reviews / "reviews_test.csv", reviews / "other.jsonl"]
+    assert run("init", *files, "--primary", "reviews", "-o", suite)[0] == 0
+    code, _, errors = run("select", suite, "-m", "heu-type", "-o", tmp_path / "cheap", "--model", "pooled", *QUICK)
+    assert code == 0, errors
+    settings = ["--model", "hf", "--set", "model.layers=1", "--set", "train.steps=6"]
+    code, text, errors = run("train", tmp_path / "cheap", "-o", tmp_path / "final", *settings)
+    assert code == 0, errors
+    assert "chosen with pooled, trained with hf" in text
+    card = json.loads((tmp_path / "final" / "model" / "sidequest.json").read_text())
+    assert card["loads_with"].startswith("transformers.")
+    code, text, errors = run(
+        "predict", tmp_path / "final" / "model", reviews / "reviews_test.csv", "-o", tmp_path / "p.csv"
+    )
+    assert code == 0, errors
