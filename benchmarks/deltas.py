@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sidequest.learning.protocol import Deltas
 from sidequest.learning.torch.learner import TorchLearner
 from sidequest.learning.torch.losses import task_loss
 from sidequest.models import family
@@ -74,6 +75,8 @@ class Transformer(MultiTaskModel):
 
 
 class TransformerFamily(Family):
+    kind = "transformer"
+
     def inputs(self, task: Task, examples: Examples) -> Inputs:
         return TokenInputs(examples)
 
@@ -97,18 +100,18 @@ def learner_of(kind: str, tasks: int, rows: int, optimizer: str) -> TorchLearner
 
 def epoch(learner: TorchLearner, keep: bool) -> None:
     """One epoch of αVIL."""
-    deltas = [learner.collect_delta(task, 1, weight=0.5, keep_optimizer=keep) for task in learner.tasks]
+    deltas = [learner[Deltas].collect_delta(task, 1, weight=0.5, keep_optimizer=keep) for task in learner.tasks]
     alphas = np.ones(len(deltas))
     for _ in range(2):
-        learner.merged_loss(learner.primary, deltas, alphas)
-    learner.apply_deltas(deltas, alphas)
+        learner[Deltas].merged_loss(learner.primary, deltas, alphas)
+    learner[Deltas].apply_deltas(deltas, alphas)
 
 
 def peak_memory(tasks: int, optimizer: str, keep: bool) -> tuple[int, int]:
     """(highest resident bytes of this process after two epochs, bytes of the parameters)."""
     torch.set_num_threads(1)
     learner = learner_of("transformer", tasks, 8, optimizer)
-    learner.begin_deltas(dict.fromkeys(learner.tasks, 10))
+    learner[Deltas].begin_deltas(dict.fromkeys(learner.tasks, 10))
     for _ in range(2):
         epoch(learner, keep)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux counts in kilobytes
@@ -135,10 +138,10 @@ def memory_growth(optimizer: str, keep: bool) -> float:
 def step_ratio(kind: str, tasks: int, rows: int, rounds: int) -> float:
     """Time of an α-step over that of a forward and backward pass, both on the same batch without dropout."""
     learner = learner_of(kind, tasks, rows, "sgd")
-    learner.begin_deltas(dict.fromkeys(learner.tasks, 10))
-    deltas = [learner.collect_delta(task, 1) for task in learner.tasks]
+    learner[Deltas].begin_deltas(dict.fromkeys(learner.tasks, 10))
+    deltas = [learner[Deltas].collect_delta(task, 1) for task in learner.tasks]
     alphas, task = np.linspace(0.9, 1.1, tasks), learner.suite[learner.primary]
-    inputs = learner._data.of(task, "select")
+    inputs = learner.inputs(task.name, "select")
 
     def plain() -> None:
         batch = inputs.collate(np.arange(rows))
@@ -149,7 +152,7 @@ def step_ratio(kind: str, tasks: int, rows: int, rounds: int) -> float:
         loss.item()
 
     def alpha_step() -> None:
-        learner.merged_loss(task.name, deltas, alphas)
+        learner[Deltas].merged_loss(task.name, deltas, alphas)
 
     times: dict[str, list[float]] = {"plain": [], "alpha": []}
     for index in range(rounds + 1):

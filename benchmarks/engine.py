@@ -64,7 +64,7 @@ def make_suite(rows: int) -> Suite:
 def minimal_round(learner: TorchLearner, steps: int) -> int:
     """What one would write by hand: the same batches and optimiser, nothing else."""
     model, task = learner.model, learner.suite.tasks["text"]
-    inputs, stream = learner._data.of(task, "train"), learner._stream("text", None)
+    inputs, stream = learner.inputs("text", "train"), learner.stream("text")
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5, fused=True)
     parameters = list(model.parameters())
     seen = 0

@@ -21,9 +21,10 @@ import pyarrow as pa
 import torch
 import transformers
 
-from sidequest.learning.protocol import Warmup
+from sidequest.learning.protocol import HeadImportance, Warmup
 from sidequest.learning.torch.head_importance import score_rows
 from sidequest.learning.torch.learner import TorchLearner
+from sidequest.learning.torch.powers import PowerStores
 from sidequest.methods.base import Pool
 from sidequest.methods.gradts.gradts import FgSettings, GradTSFg
 from sidequest.models.encoders import resolve
@@ -78,7 +79,7 @@ def setup_of(tasks: list[Task], encoder: str) -> Setup:
 def released_way(learner: TorchLearner, task: Task, positions: np.ndarray) -> np.ndarray:
     """Row by row, in training mode: all gradients; those of queries, keys and values copied per layer; means of keys and values
     over what the released code takes for heads; normalised and stretched: [rows, layers, heads]."""
-    inputs, model = learner._data.of(task, "train"), learner.model.train()
+    inputs, model = learner.inputs(task.name, "train"), learner.model.train()
     heads = model.base.config.num_attention_heads
     found = []
     for position in positions:
@@ -102,7 +103,7 @@ def speed(rows: int, threads: int) -> bool:
     torch.set_num_threads(threads)
     task = random_task("speed", rows, mean_words=22)
     learner = setup_of([task], "minilm").learner(0)
-    lengths = learner._data.of(task, "train").lengths
+    lengths = learner.inputs(task.name, "train").lengths
     released_way(learner, task, np.arange(2))  # first calls allocate
     sum(len(values) for _, values in score_rows(learner, task.name))
 
@@ -145,8 +146,8 @@ def memory(rows: int) -> bool:
         encoder = small_encoder(Path(place) / "encoder")
         for count in (rows // 4, rows):
             tasks = [random_task("primary", 64, 6), random_task("auxiliary", count, 6, 12)]
-            learner = setup_of(tasks, encoder).learner(0)
-            learner.head_cache = EvidenceCache(str, Path(place) / f"cache-{count}")
+            cache = EvidenceCache(str, Path(place) / f"cache-{count}")
+            learner = setup_of(tasks, encoder).learner(0, PowerStores(heads=cache))
             start = time.process_time()
             with PeakMemory() as peak:
                 kept = score_as_fg(learner, tasks)
@@ -156,7 +157,7 @@ def memory(rows: int) -> bool:
             print(f"small encoder, {count:7,} rows: peak {above[-1] / 1e6:4.0f} MB above the model, {rate:.0f} rows/s")
     learner = setup_of([random_task("long", 32, 400, 400)], "minilm").learner(0)
     with PeakMemory() as peak:
-        learner.head_importance("long", Warmup(epochs=0))
+        learner[HeadImportance].head_importance("long", Warmup(epochs=0))
     above.append(peak.above or 0)
     print(f"MiniLM, a batch of 32 rows of 128 tokens: peak {above[-1] / 1e6:.0f} MB, a second model included")
     return max(above) < MOST_BYTES

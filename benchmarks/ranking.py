@@ -25,8 +25,7 @@ import torch
 import transformers
 from scipy.stats import spearmanr
 
-from sidequest.learning.protocol import Discrimination
-from sidequest.learning.torch.discriminator import _trained
+from sidequest.learning.protocol import Discrimination, TaskDiscriminator
 from sidequest.models.encoders import resolve
 from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.selecting import select
@@ -74,11 +73,12 @@ def speed(rows: int) -> bool:
     setup = Setup(Suite.of(tasks[0], tasks[1:]), ModelSettings(kind="hf"), TrainSettings(learning_rate=2e-5))
     learner = setup.learner(0)
     of = Discrimination(rows=32, epochs=1)
-    ranker = _trained(learner, of).ranker
+    ranker = learner[TaskDiscriminator].trained(of).ranker
     column = ranker.names.index("rte")
     tokeniser = transformers.AutoTokenizer.from_pretrained(resolve("minilm").directory)
     unused = {
-        task.name: np.flatnonzero(np.isin(task.train.ids, learner.rows_to_rank(task.name, of))) for task in tasks[1:]
+        task.name: np.flatnonzero(np.isin(task.train.ids, learner[TaskDiscriminator].rows_to_rank(task.name, of)))
+        for task in tasks[1:]
     }
     halves = {name: np.array_split(np.random.default_rng(0).permutation(len(at)), 2) for name, at in unused.items()}
     slow = {name: np.zeros(len(at), dtype=np.float32) for name, at in unused.items()}

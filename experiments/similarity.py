@@ -20,7 +20,8 @@ from experiments.claims import judged
 from experiments.data import data_directory
 from experiments.similarity_plan import METHODS, Plan, full_plan, load_tasks, runs_of, setup_of, small_plan
 from sidequest.files import write_json
-from sidequest.learning.protocol import Discrimination
+from sidequest.learning.protocol import Discrimination, TaskDiscriminator
+from sidequest.learning.torch.powers import PowerStores
 from sidequest.numerics.statistics import paired_comparison
 from sidequest.recipe import Recipe
 from sidequest.records.comparisons import Outcome
@@ -187,11 +188,11 @@ def times(plan: Plan, tasks: Mapping[str, Task], out: Path) -> list[dict[str, An
     for primary in plan.primaries:
         setup = setup_of(plan, tasks, primary)
         learner, of = _discriminating(setup), _discrimination(plan, "bce")
-        learner.train_discriminator(of)
+        learner[TaskDiscriminator].train_discriminator(of)
         training = learner.meter.seconds
         for name in setup.suite.candidates:
-            for chunk in range(-(-len(learner.rows_to_rank(name, of)) // of.chunk)):
-                learner.rank_chunk(name, chunk, of)
+            for chunk in range(-(-len(learner[TaskDiscriminator].rows_to_rank(name, of)) // of.chunk)):
+                learner[TaskDiscriminator].rank_chunk(name, chunk, of)
         stage1 = {"training": training, "ranking": learner.meter.seconds - training}
         for label, first in (("all", {}), (f"random-{plan.count}", {}), (f"bce-{plan.count}", stage1)):
             rows.append(
@@ -225,17 +226,15 @@ def draw_features(plan: Plan, tasks: Mapping[str, Task], out: Path) -> None:
         learner, of = _discriminating(setup), _discrimination(plan, loss)
         found = {}
         for name in sorted(setup.suite.tasks):
-            ids = learner.rows_to_rank(name, of)
+            ids = learner[TaskDiscriminator].rows_to_rank(name, of)
             chosen = np.random.default_rng(0).permutation(len(ids))[: plan.shown]
-            found[name] = learner.pooled_features(name, ids[np.sort(chosen)], of)
+            found[name] = learner[TaskDiscriminator].pooled_features(name, ids[np.sort(chosen)], of)
         title = {"none": "Tasks alone", "bce": "With a discriminator (BCE)", "ce": "With a discriminator (CE)"}[loss]
         save(figures.feature_map(flat_map(found), setup.suite.primary, title), out / f"figure-1-{loss}", height=600)
 
 
 def _discriminating(setup: Setup) -> Any:
-    learner = setup.learner(0)
-    learner.discriminator_place = DiscriminatorPlaces(setup.facts_together)
-    return learner
+    return setup.learner(0, PowerStores(discriminator=DiscriminatorPlaces(setup.facts_together)))
 
 
 def _discrimination(plan: Plan, loss: Any) -> Discrimination:

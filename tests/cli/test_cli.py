@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from sidequest.methods import METHODS
 from sidequest.recipe import Recipe
 from tests.helpers.marks import minilm
 
@@ -149,6 +150,15 @@ def test_another_run_in_the_directory_is_not_overwritten(run, tmp_path):
     assert code == 2
     assert "method: there 'single', now 'all'" in errors
     assert (tmp_path / "run" / "recipe.json").read_bytes() == before
+
+
+def test_methods_shows_whole_names_and_models_in_a_narrow_terminal(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = run("methods")
+    assert code == 0
+    assert all(f" {name} " in out for name in METHODS)
+    (line,) = (line for line in out.splitlines() if " gradts-thres " in line)
+    assert "custom" in line
 
 
 def test_methods_lists_every_method_with_its_settings(run):

@@ -76,6 +76,7 @@ class DoubleModel(MultiTaskModel):
 
 
 class DoubleFamily(Family):
+    kind = "double"
     default_learning_rate = 0.05
 
     def __init__(self, suite: Suite, kind: str, batch_norm: bool) -> None:

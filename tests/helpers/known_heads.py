@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sidequest.learning.meter import Meter
-from sidequest.learning.protocol import Warmup
+from sidequest.learning.protocol import OwnPowers, Warmup
 from sidequest.methods.base import Pool
 from sidequest.tasks.task import Form, Objective, TaskCard
 
@@ -21,7 +21,7 @@ def shuffled(part: float, seed: int) -> np.ndarray:
     return flat.reshape(3, 4)
 
 
-class Heads:
+class Heads(OwnPowers):
     """A learner that knows matrices and nothing else. Rows: the first half of a task's are its own matrix, others reversed."""
 
     primary = "p"

@@ -98,6 +98,7 @@ class OddModel(MultiTaskModel):
 
 
 class OddFamily(Family):
+    kind = "odd"
     default_learning_rate = 0.01
 
     def __init__(self, suite: Suite, dtype: torch.dtype, memory_format: torch.memory_format) -> None:

@@ -68,6 +68,7 @@ class TinyModel(MultiTaskModel):
 
 
 class TinyFamily(Family):
+    kind = "tiny"
     default_learning_rate = 0.02
 
     def inputs(self, task: Task, examples: Examples) -> Inputs:

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from sidequest.files import cache_directory
 from sidequest.learning.torch.learner import TorchLearner
+from sidequest.learning.torch.readout import probe_predictions, probe_scores
 from sidequest.models import family as make_family
 from sidequest.models import readout
 from sidequest.numerics.linear_models import logistic
@@ -65,7 +66,10 @@ def standardised(x):
 def test_every_objective_has_a_read_out_with_scores_and_predictions(name, encoders):
     task = task_of(name)
     learner = learner_of(family_of(encoders(), task))
-    predictions, scores = learner.probe_predictions(name, "select"), learner.probe_scores(name, "select")
+    predictions, scores = (
+        probe_predictions(learner.family, learner.task(name), "select"),
+        probe_scores(learner.family, learner.task(name), "select"),
+    )
     assert scores == {m: compute(m, predictions, task.splits["select"].target, task.labels) for m in task.metrics}
     expected = learner.predict(name, "select")
     assert [np.shape(row) for row in predictions] == [np.shape(row) for row in expected]
@@ -116,7 +120,9 @@ def test_a_read_out_depends_on_the_train_rows_alone(encoders, monkeypatch):
     fewer = dataclasses.replace(task, splits={**task.splits, "train": task.train.take(np.arange(39))})
     assert family_of(encoders(), fewer).read_out(fewer).model.weight.tobytes() != weights[0].tobytes()
     learners = [learner_of(alone, seed) for seed in (0, 1)]
-    assert learners[0].probe_scores("one", "select") == learners[1].probe_scores("one", "select")
+    assert probe_scores(learners[0].family, learners[0].task("one")) == probe_scores(
+        learners[1].family, learners[1].task("one")
+    )
     assert learners[0].meter.tasks == {}
 
 
@@ -165,9 +171,7 @@ def test_class_weights_of_a_task_count_in_its_read_out(name, encoders):
     task = task_of(name)
     given = (1.0, 1.0, 5.0) if name == "one" else ((1.0, 1.0), (1.0, 1.0), (1.0, 5.0))
     weighted = dataclasses.replace(task, class_weights=given)
-    predictions = [
-        learner_of(family_of(encoders(), each)).probe_predictions(name, "select") for each in (task, weighted)
-    ]
+    predictions = [probe_predictions(family_of(encoders(), each), each, "select") for each in (task, weighted)]
     plain, more = ((rows == 2) if name == "one" else rows[:, 2] for rows in predictions)
     assert more.sum() > plain.sum()
 

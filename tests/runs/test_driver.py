@@ -155,7 +155,7 @@ def test_a_method_whose_needs_are_not_met_is_refused_before_work():
         requires = (Power,)
 
     learner = tiny_learner()
-    with pytest.raises(SettingsError, match="'walk' needs Power"):
+    with pytest.raises(SettingsError, match=r"method 'walk': model\.kind=tiny has no Power"):
         run_method(Needy(), learner, Pool("a", {}), LocalTrials(learner, TRAIN), single_run_work=1.0)
     assert learner.meter.work == 0
 
@@ -182,3 +182,16 @@ def test_changed_data_is_refused_with_the_difference():
     ):
         setup.check_data(provenance, ["helper"], "recipe.json")
     setup.check_data(provenance, ["value"], "recipe.json")  # a task that the recipe does not use may change
+
+
+def test_a_model_without_the_power_is_refused_and_leaves_no_directory(tmp_path):
+    from sidequest.runs.selecting import select
+    from sidequest.runs.setup import Setup
+    from sidequest.tasks.digits import digits_suite
+
+    setup = Setup.of(digits_suite(), train={"epochs": 1})
+    with pytest.raises(
+        SettingsError, match=r"gradts-thres.*convnet has no attention heads: set model\.kind to hf or custom"
+    ):
+        select(setup, "gradts-thres", directory=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from sidequest.learning.meter import Meter
-from sidequest.learning.protocol import Warmup
+from sidequest.learning.protocol import HeadImportance, Warmup
+from sidequest.learning.torch.powers import PowerStores
 from sidequest.search.head_cache import EvidenceCache
 from tests.helpers.tiny_suites import task, tiny_setup
 
@@ -119,9 +120,9 @@ def test_one_process_computes_while_the_others_wait(tmp_path):
 
 def test_a_learner_finds_what_another_computed_and_is_charged_the_same(tmp_path, encoder):
     def run(setup):
-        learner = setup.learner(0)
-        learner.head_cache = cache = EvidenceCache(setup.facts_alone, tmp_path)
-        totals = [learner.head_importance(name, WARMUP) for name in setup.suite.tasks]
+        cache = EvidenceCache(setup.facts_alone, tmp_path)
+        learner = setup.learner(0, PowerStores(heads=cache))
+        totals = [learner[HeadImportance].head_importance(name, WARMUP) for name in setup.suite.tasks]
         return totals, _without_seconds(learner.meter), cache.summary()
 
     one, two, three = task("one"), task("two"), task("three")
@@ -143,11 +144,10 @@ def test_a_learner_finds_what_another_computed_and_is_charged_the_same(tmp_path,
 
 def test_rows_come_from_the_pass_that_gave_the_total(tmp_path, encoder):
     setup = tiny_setup(encoder, [task("one")])
-    learner = setup.learner(0)
-    learner.head_cache = EvidenceCache(setup.facts_alone, tmp_path)
-    total = learner.head_importance("one", WARMUP)
+    learner = setup.learner(0, PowerStores(heads=EvidenceCache(setup.facts_alone, tmp_path)))
+    total = learner[HeadImportance].head_importance("one", WARMUP)
     charged = learner.meter.work
-    rows = np.concatenate([values for _, values in learner.instance_importance("one", WARMUP)])
+    rows = np.concatenate([values for _, values in learner[HeadImportance].instance_importance("one", WARMUP)])
     np.testing.assert_allclose(rows.sum(0, dtype=np.float64), total)
     assert learner.meter.work == charged
 

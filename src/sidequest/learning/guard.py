@@ -1,36 +1,93 @@
-"""The learner that a method gets: the same, but *report* is refused."""
+"""The learner that a method gets: the protocol and nothing else, and *report* is refused.
+
+A method that could see *report* would, sooner or later, tune on it; then nothing that sidequest shows could be trusted. So a
+method gets an object that has the calls of the protocol and no attribute that leads to the learner, its rows or its model.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
 
 from sidequest.errors import ReportSplitRefused
-from sidequest.learning.protocol import Learner
+from sidequest.learning.meter import Meter
+from sidequest.learning.protocol import Learner, PowerT, Snapshot
+from sidequest.recipe import Subset
 
 
-class GuardedLearner:
-    """Passes every call on, except a look at *report*.
+def guard(learner: Learner) -> Learner:
+    """The same learner, through the calls of the protocol alone."""
 
-    A method that could see *report* would, sooner or later, tune on it; then nothing that sidequest shows could be trusted.
-    """
+    class Guarded:
+        """Its calls close over the learner: there is no attribute that holds it."""
 
-    def __init__(self, learner: Learner) -> None:
-        self._learner = learner
+        __slots__ = ()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._learner, name)
+        @property
+        def meter(self) -> Meter:
+            return learner.meter
 
-    def evaluate(self, task: str, split: str = "select") -> float:
-        return self._learner.evaluate(task, _allowed(split))
+        @property
+        def tasks(self) -> tuple[str, ...]:
+            return learner.tasks
 
-    def evaluate_all(self, task: str, split: str = "select") -> dict[str, float]:
-        return self._learner.evaluate_all(task, _allowed(split))
+        @property
+        def primary(self) -> str:
+            return learner.primary
 
-    def predict(self, task: str, split: str = "select") -> Any:
-        return self._learner.predict(task, _allowed(split))  # type: ignore[attr-defined]
+        @property
+        def sizes(self) -> Mapping[str, int]:
+            return learner.sizes
 
-    def fresh(self, seed: int) -> GuardedLearner:
-        return GuardedLearner(self._learner.fresh(seed))
+        def epoch_batches(self, task: str, subset: Subset | None = None) -> int:
+            return learner.epoch_batches(task, subset)
+
+        def begin(self, total_batches: int, *, keep_optimizer: bool = False) -> None:
+            learner.begin(total_batches, keep_optimizer=keep_optimizer)
+
+        def train(self, task: str, n_batches: int, *, weight: float = 1.0, subset: Subset | None = None) -> list[float]:
+            return learner.train(task, n_batches, weight=weight, subset=subset)
+
+        def evaluate(self, task: str, split: str = "select") -> float:
+            return learner.evaluate(task, _allowed(split))
+
+        def evaluate_all(self, task: str, split: str = "select") -> dict[str, float]:
+            return learner.evaluate_all(task, _allowed(split))
+
+        def snapshot(self, *, weights_only: bool = False) -> Snapshot:
+            return learner.snapshot(weights_only=weights_only)
+
+        def restore(self, snapshot: Snapshot) -> None:
+            learner.restore(snapshot)
+
+        def fresh(self, seed: int) -> Learner:
+            return guard(learner.fresh(seed))
+
+        def save(self, directory: Path, snapshot: Snapshot | None = None) -> None:
+            learner.save(directory, snapshot)
+
+        def load(self, directory: Path) -> None:
+            learner.load(directory)
+
+        def __getitem__(self, power: type[PowerT]) -> PowerT:
+            return cast(PowerT, _only(power, learner[power]))
+
+    return cast(Learner, Guarded())
+
+
+def _only(power: type, offered: Any) -> object:
+    """A power with the calls of its protocol alone."""
+    names = [name for name in dir(power) if callable(getattr(power, name)) and not name.startswith("_")]
+    calls = {name: staticmethod(_call(getattr(offered, name))) for name in names}
+    return type(power.__name__, (), {"__slots__": (), **calls})()
+
+
+def _call(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*arguments: Any, **named: Any) -> Any:
+        return function(*arguments, **named)
+
+    return call
 
 
 def _allowed(split: str) -> str:

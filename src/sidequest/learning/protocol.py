@@ -1,7 +1,8 @@
 """What a method may ask of a learner. Nothing here needs torch.
 
 A learner is a model in the middle of training: it owns weights, optimiser, schedule, random states and its position in every
-task's data. Methods see only these calls. Powers beyond them are separate small protocols that a method names in `requires`.
+task's data. Methods see only these calls. Powers beyond them are separate small protocols that a method names in `requires`; the
+object that keeps one is `learner[Power]`, where the model has it.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from sidequest.errors import SettingsError
 from sidequest.learning.meter import Meter
 from sidequest.recipe import Subset
 
 Snapshot = Any  # opaque: only the learner that made it can read it
+PowerT = TypeVar("PowerT")
 
 
 @runtime_checkable
@@ -76,6 +79,10 @@ class Learner(Protocol):
         ...
 
     def load(self, directory: Path) -> None: ...
+
+    def __getitem__(self, power: type[PowerT]) -> PowerT:
+        """A power beyond training; a `SettingsError` where the model does not have it."""
+        ...
 
 
 @runtime_checkable
@@ -229,3 +236,25 @@ class TaskDiscriminator(Protocol):
     def pooled_features(self, task: str, ids: np.ndarray, discrimination: Discrimination) -> np.ndarray:
         """The trained model's pooled output for train rows by id, float32 [n, width]; charged as one look at these rows."""
         ...
+
+
+# What people call a power; one that a third party adds is called by the name of its protocol.
+_POWER_NAMES: dict[type, str] = {
+    Deltas: "updates per task",
+    PredictionGain: "prediction gain",
+    HeadImportance: "attention heads",
+    TaskDiscriminator: "task discriminator",
+}
+
+
+def power_name(power: type) -> str:
+    return _POWER_NAMES.get(power, power.__name__)
+
+
+class OwnPowers:
+    """For a learner whose powers are methods of its own, as the simulated ones: `learner[Power]` is the learner itself."""
+
+    def __getitem__(self, power: type[PowerT]) -> PowerT:
+        if not isinstance(self, power):
+            raise SettingsError(f"{type(self).__name__} has no {power_name(power)}")
+        return self

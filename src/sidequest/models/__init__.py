@@ -1,7 +1,7 @@
 """Models: a shared encoder and one head per task.
 
 Belongs here: turning rows into tensors, networks, their export and prediction with exports. No training loop (that is
-`learning/`). May import `tasks`, `settings`, `files` and `errors`.
+`learning/`). May import `learning.protocol`, `tasks`, `settings`, `files` and `errors`.
 
 `family` and `load` import torch and transformers when called, so that importing this package stays cheap.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sidequest.errors import SettingsError
+from sidequest.models.kinds import kind
 from sidequest.settings import ModelSettings
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form
@@ -41,8 +42,6 @@ def kind_of(suite: Suite, settings: ModelSettings) -> str:
 
 def family(suite: Suite, settings: ModelSettings) -> Family:
     """The family of models that the settings ask for."""
-    from sidequest.models.families import FAMILIES
-
     settings = settings.model_copy(update={"kind": kind_of(suite, settings)})
     used = USED_SETTINGS[settings.kind] | {"kind"}
     for name, field in ModelSettings.model_fields.items():
@@ -51,7 +50,7 @@ def family(suite: Suite, settings: ModelSettings) -> Family:
                 f"model.{name}={getattr(settings, name)} has no effect on model.kind={settings.kind}, which takes "
                 f"{', '.join(sorted(used - {'kind'}))}"
             )
-    return FAMILIES[settings.kind](suite, settings)
+    return kind(settings.kind).load()(suite, settings)
 
 
 def load(directory: Path | str, *, factory: str | None = None) -> Predictor:

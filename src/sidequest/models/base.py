@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from sidequest.errors import SettingsError
+from sidequest.models.kinds import EVERY_MODEL
 from sidequest.models.readout import Features, ReadOut, read_out
 from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
@@ -72,12 +73,14 @@ class Family(ABC):
     """One kind of model for one suite. Expensive, seed-independent things (tokeniser, pretrained weights, cached states) live
     here and are shared by all models that `build` makes.
 
-    kind: its name in `ModelSettings`. forms: what this kind of model can be shown.
+    kind: its name in `ModelSettings`. forms: what this kind of model can be shown. powers: what methods may ask of its models
+        beyond training (`learning.protocol`).
     progress: called with (done, total) while a slow preparation of inputs runs (encoding texts); set it to show a bar.
     """
 
-    kind: ClassVar[str] = "custom"
+    kind: ClassVar[str]
     forms: ClassVar[tuple[Form, ...]] = tuple(Form)
+    powers: ClassVar[frozenset[type]] = EVERY_MODEL
     default_learning_rate: ClassVar[float] = 1e-3
     keeps_states: ClassVar[bool] = False  # whether making inputs computes something slow and keeps it on disk
     progress: Progress | None = None
@@ -132,6 +135,10 @@ class Family(ABC):
                 made = read_out(task, self.features, self.scales[task.name].standardise, self.features_key())
             self._read_outs[task.name] = made
         return self._read_outs[task.name]
+
+    def make_power(self, power: type, core: Any) -> object | None:
+        """A power of this family's own, over the learner's core (`learning.torch.core.Core`); None: not one of its own."""
+        return None
 
     def fingerprint(self) -> str:
         """What identifies the pretrained weights (empty where there are none): part of the key of a trial."""

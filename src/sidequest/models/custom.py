@@ -47,6 +47,7 @@ from sidequest.files import digest
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
 from sidequest.models.encoders import SMALL_FILES, load_tokeniser, resolve
 from sidequest.models.images import PROBE_SIDE, ImageInputs, Preparation, pixel_features
+from sidequest.models.kinds import KINDS
 from sidequest.models.readout import Features
 from sidequest.models.saved import ENCODER, WEIGHTS, new_directory, task_facts, task_state, write_card, write_weights
 from sidequest.models.tokenising import TextInputs, Texts, flat_tags, tokenise_texts, tokenise_words
@@ -87,6 +88,9 @@ class CustomModel(MultiTaskModel):
 
 class CustomFamily(Family):
     """A user's own network."""
+
+    kind: ClassVar[str] = "custom"
+    powers: ClassVar[frozenset[type]] = KINDS["custom"].powers
 
     default_learning_rate: ClassVar[float] = 1e-3
 

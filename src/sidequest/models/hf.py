@@ -36,6 +36,7 @@ from sidequest.models.encoders import (
 )
 from sidequest.models.frozen import EncoderStates
 from sidequest.models.images import PROBE_SIDE, ImageInputs, Preparation, pixel_features
+from sidequest.models.kinds import KINDS
 from sidequest.models.native import Native, attach, auto_class, empty_native, save_native, uses_pooler
 from sidequest.models.readout import Features
 from sidequest.models.saved import ENCODER, WEIGHTS, new_directory, write_card, write_weights
@@ -124,6 +125,7 @@ class HfFamily(Family):
     """Fine-tuning of a pretrained encoder."""
 
     kind: ClassVar[str] = "hf"
+    powers: ClassVar[frozenset[type]] = KINDS["hf"].powers
     default_learning_rate: ClassVar[float] = 5e-5
 
     def __init__(self, suite: Suite, settings: ModelSettings) -> None:

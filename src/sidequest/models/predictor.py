@@ -14,8 +14,8 @@ from safetensors import SafetensorError
 from sidequest.errors import SettingsError
 from sidequest.models.base import Family, MultiTaskModel, TargetScale
 from sidequest.models.devices import chosen_device
-from sidequest.models.families import FAMILIES
 from sidequest.models.frozen import FrozenFamily
+from sidequest.models.kinds import kind
 from sidequest.models.saved import read_card, rowless_task
 from sidequest.settings import ModelSettings, parse
 from sidequest.tasks.examples import Examples
@@ -97,7 +97,7 @@ class Predictor:
             settings = settings.model_copy(update={"factory": factory})
         if settings.kind in ("hf", "bilstm", "pooled", "custom"):
             settings = settings.model_copy(update={"encoder": str((directory / settings.encoder).resolve())})
-        family = FAMILIES[settings.kind](Suite.of(task, others), settings)
+        family = kind(settings.kind).load()(Suite.of(task, others), settings)
         if isinstance(family, FrozenFamily):
             family.states.persist = False
         scale = TargetScale(card["target"]["mean"], card["target"]["deviation"])

@@ -42,6 +42,11 @@ def open_run(directory: Path, setup: Setup, method: str, settings: dict[str, Any
     return False
 
 
+def is_claimed(directory: Path | None) -> bool:
+    """Whether a run was begun there."""
+    return directory is not None and (directory / "run.json").exists()
+
+
 def differences(before: Any, now: Any, name: str = "") -> list[str]:
     """Lines that say where two nested plain values differ."""
     if isinstance(before, dict) and isinstance(now, dict):

@@ -20,7 +20,7 @@ import numpy as np
 
 from sidequest.errors import SettingsError
 from sidequest.files import read_json, write_atomically, write_json
-from sidequest.learning.guard import GuardedLearner
+from sidequest.learning.guard import guard
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Learner, Snapshot
 from sidequest.methods.base import Method, Pool, State
@@ -69,7 +69,7 @@ def run_method(
         seen; any other has no decision, and its recipe is the primary alone. The recipe's provenance says so.
     """
     check_requirements(method, learner)
-    guarded = GuardedLearner(learner)
+    guarded = guard(learner)
     checkpoints = None if directory is None else _Checkpoints(directory, learner, method)
     at = checkpoints.load() if checkpoints is not None else None
     if at is None:
@@ -119,13 +119,12 @@ def run_method(
 
 
 def check_requirements(method: Method[Any, Any], learner: Learner) -> None:
-    """Refuse a method whose needs the model can't meet, before any work starts."""
-    missing = [power.__name__ for power in method.requires if not isinstance(learner, power)]
-    if missing:
-        raise SettingsError(
-            f"method {method.name!r} needs {', '.join(missing)}, which this model does not offer; "
-            f"`sidequest methods` shows what each method needs"
-        )
+    """Refuse a method whose needs the model cannot meet, before any work starts."""
+    for power in method.requires:
+        try:
+            learner[power]
+        except SettingsError as error:
+            raise SettingsError(f"method {method.name!r}: {error}") from None
 
 
 def _rng(seed: int, call: int) -> np.random.Generator:

@@ -12,8 +12,8 @@ from sidequest.methods import get_method
 from sidequest.methods.base import Method
 from sidequest.recipe import Recipe
 from sidequest.records.runs import SelectionRecord, WorkRecord
-from sidequest.runs.directory import open_run
-from sidequest.runs.driver import OnRound, run_method
+from sidequest.runs.directory import is_claimed, open_run
+from sidequest.runs.driver import OnRound, check_requirements, run_method
 from sidequest.runs.setup import Setup
 from sidequest.search.discriminator_places import DiscriminatorPlaces
 from sidequest.search.executors import ProcessTrials
@@ -24,6 +24,7 @@ from sidequest.settings import parse
 
 if TYPE_CHECKING:
     from sidequest.learning.protocol import Learner
+    from sidequest.learning.torch.learner import TorchLearner
     from sidequest.search.ledger import Ledger
 
 OnBatches = Callable[[str, int, int, float | None], None]  # (label, batches done, batches in all, best score so far)
@@ -60,13 +61,21 @@ def select(
     chosen = make_method(method, settings, seed)
     plain = chosen.settings.model_dump(mode="json")
     bounded = plain if budget is None else {**plain, "budget": budget}  # another budget is another run
+    learner, heads = None, EvidenceCache(setup.facts_alone)
+
+    def make_learner() -> TorchLearner:
+        from sidequest.learning.torch.powers import PowerStores
+
+        return setup.learner(seed, PowerStores(heads, DiscriminatorPlaces(setup.facts_together)))
+
+    if chosen.requires and not is_claimed(directory):  # a model that cannot do it must not leave a directory behind
+        learner = make_learner()
+        check_requirements(chosen, learner)
     if directory is not None and open_run(directory, setup, method, bounded, seed):
         done = directory / "recipe.json"
         if done.exists():
             return Recipe.read(done)
-    learner = setup.learner(seed)
-    learner.head_cache = heads = EvidenceCache(setup.facts_alone)
-    learner.discriminator_place = DiscriminatorPlaces(setup.facts_together)
+    learner = learner or make_learner()
     study = f"{setup.suite.name}, {method}, seed {seed}"
     with _trials(setup, learner, workers, storage, ray, directory, study, on_batches) as trials:
         recipe = run_method(

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sidequest
 from sidequest.errors import RunMismatch
@@ -18,6 +18,12 @@ from sidequest.search.code_version import training_code_version
 from sidequest.settings import ModelSettings, TrainSettings, parse
 from sidequest.tasks.pool import Pool
 from sidequest.tasks.suite import Suite
+
+if TYPE_CHECKING:
+    from sidequest.learning.torch.core import EncodedTasks
+    from sidequest.learning.torch.learner import TorchLearner
+    from sidequest.learning.torch.powers import PowerStores
+    from sidequest.models.base import Family
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class Setup:
         return {"suite": self.suite, "model": self.model, "train": self.train, "tuning": self.tuning}
 
     @functools.cached_property
-    def family(self) -> Any:
+    def family(self) -> Family:
         from sidequest.models import family
 
         return family(self.suite, self.model)
@@ -67,15 +73,15 @@ class Setup:
             for split in task.splits if every else ("train",):
                 self.family.inputs(task, task.splits[split])
 
-    def learner(self, seed: int) -> Any:
-        """A new learner; rows are encoded once for all learners of this setup."""
+    def learner(self, seed: int, stores: PowerStores | None = None) -> TorchLearner:
+        """A new learner; rows are encoded once for all learners of this setup. stores: where its powers keep results."""
         from sidequest.learning.torch.learner import TorchLearner
 
-        return TorchLearner(self.suite, self.family, self.train, seed=seed, data=self._encoded)
+        return TorchLearner(self.suite, self.family, self.train, seed=seed, data=self._encoded, stores=stores)
 
     @functools.cached_property
-    def _encoded(self) -> Any:
-        from sidequest.learning.torch.learner import EncodedTasks
+    def _encoded(self) -> EncodedTasks:
+        from sidequest.learning.torch.core import EncodedTasks
 
         return EncodedTasks(self.family)
 

@@ -30,6 +30,7 @@ import numpy as np
 from sidequest.errors import RunMismatch, SettingsError, unknown
 from sidequest.files import digest, read_json, write_json
 from sidequest.learning.meter import Count, Meter
+from sidequest.learning.protocol import OwnPowers
 from sidequest.recipe import Subset
 from sidequest.settings import TrainSettings
 from sidequest.tasks.pool import Pool
@@ -166,7 +167,7 @@ class _Progress:
         return _Progress(dict(self.exposures), dict(self.positions), self.steps, self.total)
 
 
-class SimulatedLearner:
+class SimulatedLearner(OwnPowers):
     """Implements `sidequest.learning.protocol.Learner` over a `Simulation`."""
 
     def __init__(self, simulation: Simulation, *, seed: int = 0, meter: Meter | None = None) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from sidequest.errors import unknown
 from sidequest.files import read_json, write_json
 from sidequest.learning.meter import Meter
+from sidequest.learning.protocol import OwnPowers
 from sidequest.recipe import Subset
 from sidequest.settings import TrainSettings
 from sidequest.tasks.pool import Pool
@@ -85,7 +86,7 @@ class BanditEnvironment:
         return np.asarray(best / best.sum())
 
 
-class MTLBandit:
+class MTLBandit(OwnPowers):
     """Implements `sidequest.learning.protocol.Learner` and `PredictionGain`. A batch is one step, and has one example.
 
     Nothing in it is random: a run is a function of the order in which arms are trained.

@@ -61,13 +61,17 @@ class Examples:
 
     def with_ids(self, ids: np.ndarray) -> Examples:
         """The rows whose ids are given, in that order; every id must be present."""
+        return self.take(self.positions(ids))
+
+    def positions(self, ids: np.ndarray) -> np.ndarray:
+        """Where the rows with these ids are; every id must be present."""
         order = np.argsort(self.ids, kind="stable")
-        found = np.searchsorted(self.ids, ids, sorter=order)
-        positions = order[np.minimum(found, len(order) - 1)]
+        nearest = np.searchsorted(self.ids, ids, sorter=order)
+        positions = order[np.minimum(nearest, len(order) - 1)]
         if not np.array_equal(self.ids[positions], ids):
             missing = np.asarray(ids)[self.ids[positions] != ids]
             raise KeyError(f"{len(missing)} row ids are not in this split, the first is {int(missing[0])}")
-        return self.take(positions)
+        return positions
 
     def fingerprint(self) -> str:
         """A digest of the content: equal for equal rows, whatever file they came from."""

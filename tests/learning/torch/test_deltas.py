@@ -24,13 +24,13 @@ def same(one: dict[str, torch.Tensor], two: dict[str, torch.Tensor]) -> bool:
 
 
 def collect_all(learner, n_batches: int = 6, **options) -> list:
-    learner.begin_deltas(dict.fromkeys(learner.tasks, 10 * n_batches))
+    learner[Deltas].begin_deltas(dict.fromkeys(learner.tasks, 10 * n_batches))
     share = 1 / len(learner.tasks)
-    return [learner.collect_delta(task, n_batches, weight=share, **options) for task in learner.tasks]
+    return [learner[Deltas].collect_delta(task, n_batches, weight=share, **options) for task in learner.tasks]
 
 
 def test_the_torch_learner_has_the_power():
-    assert isinstance(tiny_learner(), Deltas)
+    assert isinstance(tiny_learner()[Deltas], Deltas)
     assert isinstance(tiny_learner(), Learner)
 
 
@@ -38,11 +38,11 @@ def test_the_torch_learner_has_the_power():
 def test_gradient_equals_finite_differences(kind, batch_norm):
     learner = double_learner(kind, batch_norm)
     deltas, alphas = collect_all(learner), np.array([1.2, 0.7, -0.3])
-    _, gradient = learner.merged_loss("primary", deltas, alphas)
+    _, gradient = learner[Deltas].merged_loss("primary", deltas, alphas)
     step, expected = 1e-5, []
     for direction in np.eye(3):
-        above, _ = learner.merged_loss("primary", deltas, alphas + step * direction)
-        below, _ = learner.merged_loss("primary", deltas, alphas - step * direction)
+        above, _ = learner[Deltas].merged_loss("primary", deltas, alphas + step * direction)
+        below, _ = learner[Deltas].merged_loss("primary", deltas, alphas - step * direction)
         expected.append((above - below) / (2 * step))
     assert np.abs(gradient).min() > 1e-4  # the comparison is about something
     np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-9)
@@ -52,7 +52,7 @@ def test_gradient_equals_finite_differences(kind, batch_norm):
 def test_loss_and_gradient_equal_autograd_through_the_merged_parameters(kind, batch_norm):
     learner = double_learner(kind, batch_norm)
     deltas, values = collect_all(learner), np.array([1.2, 0.7, -0.3])
-    loss, gradient = learner.merged_loss("primary", deltas, values)
+    loss, gradient = learner[Deltas].merged_loss("primary", deltas, values)
 
     model, task = learner.model.eval(), learner.suite["primary"]
     start = {name: p.detach().clone() for name, p in trained(model).items()}
@@ -75,8 +75,8 @@ def test_loss_and_gradient_equal_autograd_through_the_merged_parameters(kind, ba
 def test_rows_choose_the_batch():
     learner = double_learner("convnet", False)
     deltas, rows = collect_all(learner), np.array([30, 3, 17])
-    loss, gradient = learner.merged_loss("primary", deltas, np.ones(3), rows)
-    singles = [learner.merged_loss("primary", deltas, np.ones(3), np.array([row])) for row in rows]
+    loss, gradient = learner[Deltas].merged_loss("primary", deltas, np.ones(3), rows)
+    singles = [learner[Deltas].merged_loss("primary", deltas, np.ones(3), np.array([row])) for row in rows]
     assert loss == pytest.approx(np.mean([each for each, _ in singles]))
     np.testing.assert_allclose(gradient, np.mean([each for _, each in singles], axis=0))
 
@@ -86,7 +86,7 @@ def test_collecting_and_looking_leave_parameters_and_buffers_alone(kind, batch_n
     learner = double_learner(kind, batch_norm)
     before = state_of(learner)
     deltas = collect_all(learner)
-    learner.merged_loss("primary", deltas, np.array([3.0, -2.0, 0.5]))
+    learner[Deltas].merged_loss("primary", deltas, np.array([3.0, -2.0, 0.5]))
     assert same(state_of(learner), before)
     assert all(p.grad is None for p in learner.model.parameters())
     assert all(delta.end for delta in deltas)
@@ -94,13 +94,13 @@ def test_collecting_and_looking_leave_parameters_and_buffers_alone(kind, batch_n
 
 def test_alpha_one_for_one_task_and_zero_for_all_are_exact():
     learner = tiny_learner(tiny_suite(), optimizer="adamw", learning_rate=0.5)  # large steps: many signs change
-    learner.begin_deltas({"helper": 100})
+    learner[Deltas].begin_deltas({"helper": 100})
     start = state_of(learner)
-    delta = learner.collect_delta("helper", 20)
-    learner.apply_deltas([delta], np.zeros(1))
+    delta = learner[Deltas].collect_delta("helper", 20)
+    learner[Deltas].apply_deltas([delta], np.zeros(1))
     assert all(torch.equal(p, start[name]) for name, p in learner.model.named_parameters())
     learner.restore(learner.fresh(0).snapshot())
-    learner.apply_deltas([delta], np.ones(1))
+    learner[Deltas].apply_deltas([delta], np.ones(1))
     twin = learner.fresh(0)
     twin.begin(100)
     twin.train("helper", 20)
@@ -115,8 +115,8 @@ def test_the_order_of_parameters_in_memory_does_not_matter():
         learner = double_learner("convnet", False)
         learner.model.to(memory_format=order)
         deltas, alphas = collect_all(learner), np.array([0.9, 1.4, -0.2])
-        results.append(learner.merged_loss("primary", deltas, alphas))
-        learner.apply_deltas(deltas, alphas)
+        results.append(learner[Deltas].merged_loss("primary", deltas, alphas))
+        learner[Deltas].apply_deltas(deltas, alphas)
         results.append(state_of(learner))
     assert results[0][0] == pytest.approx(results[2][0], rel=1e-12)
     np.testing.assert_allclose(results[0][1], results[2][1], rtol=1e-9)
@@ -128,7 +128,7 @@ def test_write_back_is_the_weighted_sum():
     learner = double_learner("convnet", False)
     deltas, alphas = collect_all(learner), np.array([0.9, 1.4, -0.2])
     start = {name: p.detach().clone() for name, p in learner.model.named_parameters()}
-    learner.apply_deltas(deltas, alphas)
+    learner[Deltas].apply_deltas(deltas, alphas)
     for name, now in learner.model.named_parameters():
         moves = [a * (d.end[name] - start[name]) for a, d in zip(alphas, deltas, strict=True) if name in d.end]
         torch.testing.assert_close(now.detach(), start[name] + sum(moves))
@@ -136,12 +136,12 @@ def test_write_back_is_the_weighted_sum():
 
 def test_batch_norm_statistics_are_the_mean_weighted_by_the_loss_weights_and_ignore_alpha():
     learner = double_learner("convnet", True)
-    learner.begin_deltas(dict.fromkeys(learner.tasks, 10))
+    learner[Deltas].begin_deltas(dict.fromkeys(learner.tasks, 10))
     weights = [0.75, 0.25, 1e-6]
-    deltas = [learner.collect_delta(task, 3, weight=w) for task, w in zip(learner.tasks, weights, strict=True)]
+    deltas = [learner[Deltas].collect_delta(task, 3, weight=w) for task, w in zip(learner.tasks, weights, strict=True)]
     name = "trunk.layers.1.running_var"
     expected = sum(w * d.buffers[name] for w, d in zip(weights, deltas, strict=True)) / sum(weights)
-    learner.apply_deltas(deltas, np.array([-5.0, 4.0, 9.0]))
+    learner[Deltas].apply_deltas(deltas, np.array([-5.0, 4.0, 9.0]))
     buffers = dict(learner.model.named_buffers())
     torch.testing.assert_close(buffers[name], expected)
     assert (buffers[name] > 0).all()
@@ -160,15 +160,15 @@ def test_a_delta_holds_only_what_its_task_can_change():
 def test_each_task_goes_on_with_its_own_optimiser_schedule_and_rows(optimizer):
     """Collecting twice, with full write-back between, is training in one go: for one task, whatever others do in between."""
     learner, twin = (tiny_learner(optimizer=optimizer, warmup=0.3, decay="cosine") for _ in range(2))
-    learner.begin_deltas({"main-one": 30, "helper": 50})
+    learner[Deltas].begin_deltas({"main-one": 30, "helper": 50})
     for n_batches in (7, 8):
-        delta = learner.collect_delta("main-one", n_batches)
+        delta = learner[Deltas].collect_delta("main-one", n_batches)
         random = learner.randomness.states
-        learner.collect_delta("helper", 4)
+        learner[Deltas].collect_delta("helper", 4)
         learner.randomness.states = (
             random  # dropout's random state is shared by the tasks; here it must match the twin's
         )
-        learner.apply_deltas([delta], np.ones(1))
+        learner[Deltas].apply_deltas([delta], np.ones(1))
     twin.begin(30)
     twin.train("main-one", 15)
     assert same(state_of(learner), state_of(twin))
@@ -177,10 +177,10 @@ def test_each_task_goes_on_with_its_own_optimiser_schedule_and_rows(optimizer):
 def test_a_fresh_optimiser_forgets_momentum():
     kept, fresh = (double_learner("convnet", False) for _ in range(2))
     for learner, keep in ((kept, True), (fresh, False)):
-        learner.begin_deltas({"primary": 20})
-        first = learner.collect_delta("primary", 4, keep_optimizer=keep)
-        learner.apply_deltas([first], np.ones(1))
-        learner.second = learner.collect_delta("primary", 1, keep_optimizer=keep)
+        learner[Deltas].begin_deltas({"primary": 20})
+        first = learner[Deltas].collect_delta("primary", 4, keep_optimizer=keep)
+        learner[Deltas].apply_deltas([first], np.ones(1))
+        learner.second = learner[Deltas].collect_delta("primary", 1, keep_optimizer=keep)
     assert not same(kept.second.end, fresh.second.end)
     assert fresh.courses["primary"].optimizer is None
     assert fresh.courses["primary"].step == kept.courses["primary"].step == 5
@@ -189,9 +189,9 @@ def test_a_fresh_optimiser_forgets_momentum():
 def test_rate_scales_the_step_and_is_the_loss_weight_for_sgd():
     by_weight, by_rate = (double_learner("convnet", False, weight_decay=0.0) for _ in range(2))
     for learner in (by_weight, by_rate):
-        learner.begin_deltas({"primary": 20})
-    one = by_weight.collect_delta("primary", 5, weight=0.25)
-    two = by_rate.collect_delta("primary", 5, rate=0.25)
+        learner[Deltas].begin_deltas({"primary": 20})
+    one = by_weight[Deltas].collect_delta("primary", 5, weight=0.25)
+    two = by_rate[Deltas].collect_delta("primary", 5, rate=0.25)
     for name in one.end:
         torch.testing.assert_close(one.end[name], two.end[name], rtol=0, atol=1e-12)
 
@@ -204,7 +204,7 @@ def test_courses_survive_save_and_load(tmp_path, optimizer):
     other = tiny_learner(optimizer=optimizer)
     other.load(tmp_path / "state")
     for task in learner.tasks:
-        one, two = (each.collect_delta(task, 2, weight=0.5) for each in (learner, other))
+        one, two = (each[Deltas].collect_delta(task, 2, weight=0.5) for each in (learner, other))
         assert same(one.end, two.end)
         assert same(one.buffers, two.buffers)
 
@@ -230,6 +230,6 @@ def test_wrong_use_is_refused():
     learner = double_learner("convnet", False)
     deltas = collect_all(learner)
     with pytest.raises(ValueError, match="3 deltas need as many alphas, found 2"):
-        learner.apply_deltas(deltas, np.ones(2))
+        learner[Deltas].apply_deltas(deltas, np.ones(2))
     with pytest.raises(SettingsError, match="unknown task"):
-        learner.merged_loss("primry", deltas, np.ones(3))
+        learner[Deltas].merged_loss("primry", deltas, np.ones(3))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sidequest.learning.protocol import Deltas
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
 from sidequest.tasks.suite import Suite
@@ -44,12 +45,12 @@ def setup(request, encoder) -> Setup:
 
 def test_gradient_equals_finite_differences_in_single_precision(setup):
     learner = setup.learner(0)
-    learner.begin_deltas(dict.fromkeys(learner.tasks, 20))
-    deltas = [learner.collect_delta(task, 8, weight=1 / 3) for task in learner.tasks]
+    learner[Deltas].begin_deltas(dict.fromkeys(learner.tasks, 20))
+    deltas = [learner[Deltas].collect_delta(task, 8, weight=1 / 3) for task in learner.tasks]
     alphas, step = np.ones(3), 0.02
-    _, gradient = learner.merged_loss("pairs", deltas, alphas)
+    _, gradient = learner[Deltas].merged_loss("pairs", deltas, alphas)
     ends = [
-        [learner.merged_loss("pairs", deltas, alphas + sign * step * direction)[0] for sign in (1, -1)]
+        [learner[Deltas].merged_loss("pairs", deltas, alphas + sign * step * direction)[0] for sign in (1, -1)]
         for direction in np.eye(3)
     ]
     expected = np.array([(above - below) / (2 * step) for above, below in ends])

@@ -11,6 +11,7 @@ from sidequest.errors import SettingsError
 from sidequest.learning.protocol import Discrimination, TaskDiscriminator
 from sidequest.learning.torch import ranking
 from sidequest.learning.torch.discriminator import balance, discriminator_loss, positive_weights, sampled, scores_of
+from sidequest.learning.torch.powers import PowerStores
 from sidequest.learning.torch.ranking import RankedChunks, agreement, token_batches
 from sidequest.models.base import MultiTaskModel
 from sidequest.models.pooled_output import PooledOutput
@@ -75,8 +76,8 @@ def test_training_equals_a_loop_that_hides_nothing(word_bert, of):
     tasks = [word_task("primary", rows=10), word_task("other", rows=50)]
     setup = word_setup(word_bert, tasks, {"dropout": 0.0}, clip=None, warmup=0.0, decay="constant", optimizer="sgd")
     learner = setup.learner(0)
-    learner.train_discriminator(of)
-    trained = learner._trained.ranker
+    learner[TaskDiscriminator].train_discriminator(of)
+    trained = learner[TaskDiscriminator]._trained.ranker
 
     slow = setup.learner(of.seed)
     names = ["other", "primary"]
@@ -155,13 +156,13 @@ def test_ranking_equals_a_loop_over_single_rows(word_bert, kind):
     tasks = [task for task in every_form() if kind != "pooled" or task.name != "tags"]
     setup = word_setup(word_bert, tasks, KINDS[kind])
     learner = setup.learner(0)
-    learner.train_discriminator(OF)
-    ranker = learner._trained.ranker
+    learner[TaskDiscriminator].train_discriminator(OF)
+    ranker = learner[TaskDiscriminator]._trained.ranker
     ranker.pooled.model.eval()
     column = ranker.names.index("primary")
     for name, task in setup.suite.tasks.items():
         unused = np.delete(np.arange(len(task.train)), sampled(name, len(task.train), OF))
-        assert learner.rows_to_rank(name, OF).tolist() == task.train.ids[unused].tolist()
+        assert learner[TaskDiscriminator].rows_to_rank(name, OF).tolist() == task.train.ids[unused].tolist()
         inputs = setup.family.inputs(task, task.train)
         alone = []
         with torch.inference_mode():
@@ -169,7 +170,7 @@ def test_ranking_equals_a_loop_over_single_rows(word_bert, kind):
                 _, features = ranker.pooled(name, inputs.collate(np.array([position])))
                 assert features.shape == (1, ranker.pooled.width)
                 alone.append(float(ranker.discriminator(features)[0, column]))
-        found = learner.similarities(name, OF)
+        found = learner[TaskDiscriminator].similarities(name, OF)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, alone, rtol=1e-4, atol=1e-5)
 
@@ -208,11 +209,13 @@ def test_a_model_without_heads_is_refused_in_words():
 
 def test_images_and_names_of_heads(tmp_path):
     learner = tiny_learner()  # its heads are called by the tasks' own names
-    assert isinstance(learner, TaskDiscriminator)
+    assert isinstance(learner[TaskDiscriminator], TaskDiscriminator)
     before = learner.snapshot()
-    told = learner.train_discriminator(Discrimination(rows=30, epochs=2, chunk=50))
+    told = learner[TaskDiscriminator].train_discriminator(Discrimination(rows=30, epochs=2, chunk=50))
     assert told["rows"] == {"helper": 30, "main-one": 30, "value": 30}
-    assert learner.similarities("helper", Discrimination(rows=30, epochs=2, chunk=50)).shape == (120,)
+    assert learner[TaskDiscriminator].similarities("helper", Discrimination(rows=30, epochs=2, chunk=50)).shape == (
+        120,
+    )
     after = learner.snapshot()
     for name, tensor in before.tensors.items():
         assert torch.equal(tensor, after.tensors[name])
@@ -234,42 +237,44 @@ def test_chunks_of_any_size_give_the_same_scores_and_no_more_is_encoded_than_a_c
     inputs = setup.family.inputs
     monkeypatch.setattr(setup.family, "inputs", lambda task, rows: sizes.append(len(rows)) or inputs(task, rows))
     learner = setup.learner(0)
-    few = learner.similarities("pairs", OF)
+    few = learner[TaskDiscriminator].similarities("pairs", OF)
     assert max(sizes) == 24  # the discriminator's own rows; then chunks of 16
     assert not learner._data.encoded  # nothing stays
-    many = setup.learner(0).similarities("pairs", Discrimination(rows=24, epochs=1, chunk=1000, seed=4))
+    many = setup.learner(0)[TaskDiscriminator].similarities(
+        "pairs", Discrimination(rows=24, epochs=1, chunk=1000, seed=4)
+    )
     np.testing.assert_allclose(few, many, rtol=1e-4, atol=1e-5)
 
 
 def test_work_is_charged_once_and_seconds_are_kept(setup):
     learner = setup.learner(0)
-    learner.train_discriminator(OF)
+    learner[TaskDiscriminator].train_discriminator(OF)
     assert {name: count.examples for name, count in learner.meter.tasks.items()} == dict.fromkeys(setup.suite.tasks, 24)
-    assert [learner.rank_chunk("pairs", chunk, OF) for chunk in range(2)] == [16, 10]
-    learner.similarities("pairs", OF)
-    learner.similarities("pairs", OF)
+    assert [learner[TaskDiscriminator].rank_chunk("pairs", chunk, OF) for chunk in range(2)] == [16, 10]
+    learner[TaskDiscriminator].similarities("pairs", OF)
+    learner[TaskDiscriminator].similarities("pairs", OF)
     assert learner.meter.of("pairs").evaluated_examples == 26
     assert learner.meter.of("pairs").seconds > 0
 
 
 def test_what_is_kept_on_disk_is_found_again_by_another_learner(setup, tmp_path):
     def new():
-        learner = setup.learner(0)
-        learner.discriminator_place = DiscriminatorPlaces(setup.facts_together, tmp_path)
-        return learner
+        return setup.learner(0, PowerStores(discriminator=DiscriminatorPlaces(setup.facts_together, tmp_path)))
 
     first = new()
-    told = first.train_discriminator(OF)
-    scores = first.similarities("tags", OF)
+    told = first[TaskDiscriminator].train_discriminator(OF)
+    scores = first[TaskDiscriminator].similarities("tags", OF)
     second = new()
-    assert second.train_discriminator(OF) == told
+    assert second[TaskDiscriminator].train_discriminator(OF) == told
     assert second.meter.to_json() == first.meter.to_json()
-    second._trained.ranker.logits = None  # nothing may be computed
-    np.testing.assert_array_equal(second.similarities("tags", OF), scores)
+    second[TaskDiscriminator]._trained.ranker.logits = None  # nothing may be computed
+    np.testing.assert_array_equal(second[TaskDiscriminator].similarities("tags", OF), scores)
     third = new()
     for path in tmp_path.rglob("*.npz"):
         path.unlink()
-    np.testing.assert_array_equal(third.similarities("tags", OF), scores)  # from the stored weights, to the last bit
+    np.testing.assert_array_equal(
+        third[TaskDiscriminator].similarities("tags", OF), scores
+    )  # from the stored weights, to the last bit
 
 
 def test_one_discriminator_serves_every_primary(setup, tmp_path):
@@ -280,8 +285,8 @@ def test_one_discriminator_serves_every_primary(setup, tmp_path):
     assert places[0] == places[1]
     learners = [each.learner(0) for each in (setup, other)]
     for learner in learners:
-        learner.train_discriminator(OF)
-    mine, theirs = (dict(each._trained.ranker.pooled.model.named_parameters()) for each in learners)
+        learner[TaskDiscriminator].train_discriminator(OF)
+    mine, theirs = (dict(each[TaskDiscriminator]._trained.ranker.pooled.model.named_parameters()) for each in learners)
     assert list(mine) == list(theirs)
     for name, parameter in mine.items():
         assert torch.equal(parameter, theirs[name])
@@ -304,13 +309,13 @@ def test_bf16_only_where_it_ranks_alike(setup, monkeypatch):
     monkeypatch.setattr(ranking, "computes_bf16", lambda device: True)
     monkeypatch.setattr(ranking, "agreement", lambda first, second: 0.9995)
     learner = setup.learner(0)
-    assert learner.train_discriminator(OF)["precision"] == "bf16"
-    assert learner._trained.ranker.pooled.model.bf16_evaluation
-    assert learner.similarities("pairs", OF).dtype == np.float32
+    assert learner[TaskDiscriminator].train_discriminator(OF)["precision"] == "bf16"
+    assert learner[TaskDiscriminator]._trained.ranker.pooled.model.bf16_evaluation
+    assert learner[TaskDiscriminator].similarities("pairs", OF).dtype == np.float32
     monkeypatch.setattr(ranking, "agreement", lambda first, second: 0.9985)
     learner = setup.learner(0)
-    assert learner.train_discriminator(OF)["precision"] == "fp32"
-    assert not learner._trained.ranker.pooled.model.bf16_evaluation
+    assert learner[TaskDiscriminator].train_discriminator(OF)["precision"] == "fp32"
+    assert not learner[TaskDiscriminator]._trained.ranker.pooled.model.bf16_evaluation
 
 
 def test_agreement_is_the_least_of_all_columns():
@@ -343,14 +348,14 @@ def test_chunks_of_different_sizes_do_not_mix_on_disk(tmp_path):
 def test_features_by_id(setup):
     learner = setup.learner(0)
     ids = np.array([130, 101])
-    found = learner.pooled_features("pairs", ids, Discrimination("none", 24, 1))
+    found = learner[TaskDiscriminator].pooled_features("pairs", ids, Discrimination("none", 24, 1))
     assert found.shape == (2, 24)
-    swapped = learner.pooled_features("pairs", ids[::-1], Discrimination("none", 24, 1))
+    swapped = learner[TaskDiscriminator].pooled_features("pairs", ids[::-1], Discrimination("none", 24, 1))
     np.testing.assert_allclose(found, swapped[::-1], rtol=1e-4, atol=1e-6)
 
 
 def test_empty_texts_are_ranked_and_counted(word_bert):
     setup = word_setup(word_bert, [word_task("primary"), word_task("other", rows=60, empty=5)])
     learner = setup.learner(0)
-    assert learner.train_discriminator(OF)["empty"] == {"other": 5}
-    assert np.isfinite(learner.similarities("other", OF)).all()
+    assert learner[TaskDiscriminator].train_discriminator(OF)["empty"] == {"other": 5}
+    assert np.isfinite(learner[TaskDiscriminator].similarities("other", OF)).all()

@@ -63,20 +63,20 @@ def test_row_losses_add_up_to_the_loss_of_training(setup, name):
 
 def test_a_task_is_the_sum_of_its_rows_after_the_same_warm_up(setup):
     learner = setup.learner(0)
-    total = learner.head_importance("primary", WARMUP)
-    _, values = collect(learner.instance_importance("primary", WARMUP))
+    total = learner[HeadImportance].head_importance("primary", WARMUP)
+    _, values = collect(learner[HeadImportance].instance_importance("primary", WARMUP))
     assert total.dtype == np.float64
     np.testing.assert_allclose(total, values.sum(0, dtype=np.float64), rtol=1e-6)
 
 
 def test_the_warm_up_is_single_task_training_of_a_fresh_model(setup):
     learner = setup.learner(0)
-    found = learner.head_importance("pairs", Warmup(epochs=2, seed=9))
+    found = learner[HeadImportance].head_importance("pairs", Warmup(epochs=2, seed=9))
     probe = setup.learner(9)
     probe.begin(10)  # 40 rows in batches of 8, twice
     probe.train("pairs", 10)
     np.testing.assert_array_equal(found, add_up(score_rows(probe, "pairs")))
-    bounded = learner.head_importance("pairs", Warmup(epochs=2, most_batches=3, seed=9))
+    bounded = learner[HeadImportance].head_importance("pairs", Warmup(epochs=2, most_batches=3, seed=9))
     assert not np.allclose(bounded, found)
 
 
@@ -84,7 +84,7 @@ def test_the_learner_stays_as_it_was_and_is_charged(setup):
     learner = setup.learner(0)
     learner.train("primary", 2)
     before = learner.snapshot()
-    learner.head_importance("pairs", WARMUP)
+    learner[HeadImportance].head_importance("pairs", WARMUP)
     after = learner.snapshot()
     assert all(torch.equal(after.tensors[name], tensor) for name, tensor in before.tensors.items())
     assert before.plain == after.plain
@@ -93,32 +93,32 @@ def test_the_learner_stays_as_it_was_and_is_charged(setup):
 
 
 def test_equal_seeds_give_equal_importances_and_others_do_not(setup):
-    one = setup.learner(0).head_importance("tags", WARMUP)
-    np.testing.assert_array_equal(one, setup.learner(7).head_importance("tags", WARMUP))
-    assert not np.array_equal(one, setup.learner(0).head_importance("tags", Warmup(epochs=1, seed=5)))
+    one = setup.learner(0)[HeadImportance].head_importance("tags", WARMUP)
+    np.testing.assert_array_equal(one, setup.learner(7)[HeadImportance].head_importance("tags", WARMUP))
+    assert not np.array_equal(one, setup.learner(0)[HeadImportance].head_importance("tags", Warmup(epochs=1, seed=5)))
 
 
 def test_other_candidates_change_nothing(setup, encoder):
-    alone = tiny_setup(encoder, [task("primary")]).learner(0).head_importance("primary", WARMUP)
-    np.testing.assert_array_equal(setup.learner(0).head_importance("primary", WARMUP), alone)
+    alone = tiny_setup(encoder, [task("primary")]).learner(0)[HeadImportance].head_importance("primary", WARMUP)
+    np.testing.assert_array_equal(setup.learner(0)[HeadImportance].head_importance("primary", WARMUP), alone)
 
 
 def test_a_learner_with_heads_offers_the_power(setup):
-    assert isinstance(setup.learner(0), HeadImportance)
+    assert isinstance(setup.learner(0)[HeadImportance], HeadImportance)
 
 
 def test_a_model_without_heads_is_refused_before_any_training():
     learner = tiny_learner()
-    with pytest.raises(SettingsError, match=r"model\.kind to hf"):
-        learner.head_importance("helper", WARMUP)
-    with pytest.raises(SettingsError, match=r"model\.kind to hf"):
-        learner.instance_importance("helper", WARMUP)
+    with pytest.raises(
+        SettingsError, match=r"model\.kind=tiny has no attention heads: set model\.kind to hf or custom"
+    ):
+        learner[HeadImportance]
     assert learner.meter.work == 0
 
 
 def test_a_task_without_name_is_refused(setup):
     with pytest.raises(SettingsError, match="Did you mean 'pairs'"):
-        setup.learner(0).head_importance("pair", WARMUP)
+        setup.learner(0)[HeadImportance].head_importance("pair", WARMUP)
 
 
 def test_images_through_a_vision_transformer(tmp_path):
@@ -136,4 +136,4 @@ def test_images_through_a_vision_transformer(tmp_path):
     rows = Examples({"image": rng.random((12, 1, 8, 8), dtype=np.float32)}, rng.integers(0, 2, 12), np.arange(12))
     shapes = Task("shapes", Objective.CLASSIFICATION, Form.IMAGE, {"train": rows, "select": rows}, ("a", "b"))
     setup = Setup(Suite.of(shapes), ModelSettings(kind="hf", encoder=str(tmp_path)), TrainSettings(batch_size=4))
-    assert setup.learner(0).head_importance("shapes", WARMUP).shape == (3, 4)
+    assert setup.learner(0)[HeadImportance].head_importance("shapes", WARMUP).shape == (3, 4)

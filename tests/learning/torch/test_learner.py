@@ -9,6 +9,7 @@ import torch
 from sidequest.errors import DataError, SettingsError
 from sidequest.learning.torch.learner import TorchLearner
 from sidequest.learning.torch.losses import task_loss
+from sidequest.learning.torch.optimising import schedule
 from sidequest.recipe import Subset
 from sidequest.settings import ModelSettings, TrainSettings
 from tests.helpers.tiny import TinyFamily, tiny_learner, tiny_suite
@@ -102,7 +103,7 @@ def test_weight_zero_changes_nothing_but_decay_and_weights_scale_the_gradient():
 def test_one_step_equals_a_hand_written_step():
     learner = tiny_learner(clip=0.1, weight_decay=0.1, warmup=0.0, decay="constant", learning_rate=0.01)
     twin = learner.fresh(0)
-    order = twin._stream("main-one", None).next()
+    order = twin.stream("main-one").next()
     learner.begin(10)
     learner.train("main-one", 1)
     model, task = twin.model.train(), twin.suite["main-one"]
@@ -124,12 +125,8 @@ def test_one_step_equals_a_hand_written_step():
 
 @pytest.mark.parametrize("decay", ["linear", "cosine", "constant"])
 def test_schedule_warms_up_and_decays(decay):
-    learner = tiny_learner(decay=decay, warmup=0.2, learning_rate=1.0, optimizer="sgd")
-    learner.begin(50)
-    rates = []
-    for _ in range(50):
-        rates.append(learner._schedule())
-        learner._step += 1
+    settings = TrainSettings(decay=decay, warmup=0.2)
+    rates = [schedule(step, 50, settings) for step in range(50)]
     assert rates[:10] == pytest.approx(np.arange(1, 11) / 10)
     assert max(rates) == pytest.approx(1.0)
     if decay == "constant":

@@ -19,7 +19,7 @@ def same(first, second) -> bool:
 
 
 def test_torch_learner_has_the_power():
-    assert isinstance(tiny_learner(), PredictionGain)
+    assert isinstance(tiny_learner()[PredictionGain], PredictionGain)
 
 
 @pytest.mark.parametrize("target", [None, "main-one", "value"])
@@ -28,7 +28,7 @@ def test_a_measured_step_is_a_plain_step(target):
     plain, measured = tiny_learner(), tiny_learner()
     for task in ["main-one", "helper", "value", "main-one", "main-one", "helper"] * 3:
         (loss,) = plain.train(task, 1)
-        before, _ = measured.train_with_gain(task, target=target)
+        before, _ = measured[PredictionGain].train_with_gain(task, target=target)
         if target is None:
             assert before == loss
     assert same(plain, measured)
@@ -37,10 +37,10 @@ def test_a_measured_step_is_a_plain_step(target):
 def test_after_is_the_loss_of_the_same_batch_with_the_same_dropout():
     learner, copy = tiny_learner(), tiny_learner()
     spec = learner.suite["main-one"]
-    positions = copy._stream("main-one", None).next()
-    batch = copy._data.of(spec, "train").collate(positions)
+    positions = copy.stream("main-one").next()
+    batch = copy.inputs(spec.name, "train").collate(positions)
     masks = learner.randomness.states["random"].clone()
-    _, after = learner.train_with_gain("main-one")
+    _, after = learner[PredictionGain].train_with_gain("main-one")
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.set_rng_state(masks)
         learner.model.train()
@@ -50,37 +50,37 @@ def test_after_is_the_loss_of_the_same_batch_with_the_same_dropout():
 
 def test_gains_on_the_same_batch_are_mostly_positive():
     learner = tiny_learner()
-    pairs = np.array([learner.train_with_gain("main-one") for _ in range(40)])
+    pairs = np.array([learner[PredictionGain].train_with_gain("main-one") for _ in range(40)])
     assert np.mean(pairs[:, 0] > pairs[:, 1]) > 0.8
 
 
 def test_a_target_is_measured_on_rows_in_an_order_of_their_own():
     """Two learners that train on different tasks see the same probe batches: their first losses are equal."""
     first, second = tiny_learner(), tiny_learner()
-    one, _ = first.train_with_gain("helper", target="main-one")
-    two, _ = second.train_with_gain("value", target="main-one")
+    one, _ = first[PredictionGain].train_with_gain("helper", target="main-one")
+    two, _ = second[PredictionGain].train_with_gain("value", target="main-one")
     assert one == two
-    next_one, _ = first.train_with_gain("helper", target="main-one")
+    next_one, _ = first[PredictionGain].train_with_gain("helper", target="main-one")
     assert next_one != one
 
 
 def test_probe_positions_are_restored():
     learner = tiny_learner()
     for _ in range(3):
-        learner.train_with_gain("helper", target="main-one")
+        learner[PredictionGain].train_with_gain("helper", target="main-one")
     kept = learner.snapshot()
-    onwards = [learner.train_with_gain("value", target="main-one") for _ in range(8)]
+    onwards = [learner[PredictionGain].train_with_gain("value", target="main-one") for _ in range(8)]
     learner.restore(kept)
-    assert [learner.train_with_gain("value", target="main-one") for _ in range(8)] == onwards
+    assert [learner[PredictionGain].train_with_gain("value", target="main-one") for _ in range(8)] == onwards
     other = tiny_learner()
     other.restore(kept)
-    assert [other.train_with_gain("value", target="main-one") for _ in range(8)] == onwards
+    assert [other[PredictionGain].train_with_gain("value", target="main-one") for _ in range(8)] == onwards
 
 
 def test_the_extra_passes_are_metered():
     learner = tiny_learner()
-    learner.train_with_gain("helper")
-    learner.train_with_gain("helper", target="main-one")
+    learner[PredictionGain].train_with_gain("helper")
+    learner[PredictionGain].train_with_gain("helper", target="main-one")
     helper, primary = learner.meter.of("helper"), learner.meter.of("main-one")
     assert (helper.batches, helper.examples, helper.evaluated_examples) == (2, 32, 16)
     assert (primary.batches, primary.examples, primary.evaluated_examples) == (0, 0, 32)

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from sidequest.learning.fit import fit
+from sidequest.learning.protocol import OwnPowers
 from sidequest.methods.alphavil.alphavil import AlphaVIL, AlphaVILSettings, _row_batches
 from sidequest.methods.base import Pool
 from sidequest.recipe import Phase
@@ -15,7 +16,7 @@ from sidequest.tasks.task import Form, Objective, TaskCard
 from tests.helpers.tiny import tiny_learner, tiny_suite
 
 
-class Plane:
+class Plane(OwnPowers):
     """A model that is a point in the plane. Training on a task moves it by a fixed vector times the weight; the primary's loss on
     *select* is half the squared distance to the origin."""
 

@@ -10,23 +10,16 @@ are kept per task come on top: one parameter-sized tensor per task for SGD with 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sidequest.learning.meter import Meter
 from sidequest.learning.torch.batching import evaluation_batches
+from sidequest.learning.torch.core import Core, Course
 from sidequest.learning.torch.losses import task_loss
-from sidequest.models.base import Batch, MultiTaskModel
-from sidequest.settings import TrainSettings
-from sidequest.tasks.task import Task
-
-if TYPE_CHECKING:
-    from sidequest.learning.torch.learner import EncodedTasks
 
 # Merging and dot products go through the parameters in blocks of this many numbers, so that what was just computed is still in
 # the processor's cache when it is used: the cost is about one pass over each delta, not four.
@@ -53,71 +46,50 @@ class TorchDelta:
         return sum(tensor.nbytes for tensor in (*self.end.values(), *self.buffers.values()))
 
 
-@dataclass
-class Course:
-    """A task's own optimiser (None: to be made) and its place in its own schedule."""
-
-    total: int
-    step: int = 0
-    optimizer: torch.optim.Optimizer | None = None
-
-
-class Host(Protocol):
-    """What `DeltaTraining` uses of the learner that it is mixed into."""
-
-    model: MultiTaskModel
-    meter: Meter
-    settings: TrainSettings
-    courses: dict[str, Course]
-    _data: EncodedTasks
-
-    def train(self, task: str, n_batches: int, *, weight: float = 1.0) -> list[float]: ...
-    def on_course(self, course: Course, rate: float) -> AbstractContextManager[None]: ...
-    def _task(self, name: str) -> Task: ...
-    def to_device(self, batch: Batch) -> Batch: ...
-
-
 class DeltaTraining:
-    """Gives a learner the `Deltas` power; see the protocol for what each call promises."""
+    """Keeps the `Deltas` protocol for a torch learner; see there for what each call promises."""
 
-    def begin_deltas(self: Host, totals: Mapping[str, int]) -> None:
-        self.courses = {task: Course(total) for task, total in totals.items()}
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def begin_deltas(self, totals: Mapping[str, int]) -> None:
+        self._core.courses = {task: Course(total) for task, total in totals.items()}
 
     def collect_delta(
-        self: Host, task: str, n_batches: int, *, weight: float = 1.0, rate: float = 1.0, keep_optimizer: bool = True
+        self, task: str, n_batches: int, *, weight: float = 1.0, rate: float = 1.0, keep_optimizer: bool = True
     ) -> TorchDelta:
-        course = self.courses[task]
-        start, statistics = _copy(trained(self.model)), _copy(dict(self.model.named_buffers()))
-        with self.on_course(course, rate):
-            self.train(task, n_batches, weight=weight)
+        core, course = self._core, self._core.courses[task]
+        start, statistics = _copy(trained(core.model)), _copy(dict(core.model.named_buffers()))
+        with core.on_course(course, rate):
+            core.train(task, n_batches, weight=weight)
         if not keep_optimizer:
             course.optimizer = None
-        self.model.zero_grad(set_to_none=True)
-        parameters, buffers = trained(self.model), dict(self.model.named_buffers())
+        core.model.zero_grad(set_to_none=True)
+        parameters, buffers = trained(core.model), dict(core.model.named_buffers())
         return TorchDelta(_put_back(parameters, start), _put_back(buffers, statistics), weight * rate)
 
     def merged_loss(
-        self: Host, task: str, deltas: Sequence[TorchDelta], alphas: np.ndarray, rows: np.ndarray | None = None
+        self, task: str, deltas: Sequence[TorchDelta], alphas: np.ndarray, rows: np.ndarray | None = None
     ) -> tuple[float, np.ndarray]:
-        spec = self._task(task)
-        inputs = self._data.of(spec, "select")
+        core, model = self._core, self._core.model
+        spec, inputs = core.task(task), core.inputs(task, "select")
         chosen = np.arange(len(inputs)) if rows is None else np.asarray(rows, dtype=np.int64)
         total = 0.0
-        with self.meter.timed(task) as count, merged(self.model, deltas, alphas) as start, backward_in_eval(self.model):
-            for positions in evaluation_batches(inputs.lengths[chosen], self.settings.eval_batch_size):
-                batch = self.to_device(inputs.collate(chosen[positions]))
-                loss = task_loss(spec, self.model(task, batch), batch["labels"]) * (len(positions) / len(chosen))
+        with core.meter.timed(task) as count, merged(model, deltas, alphas) as start, backward_in_eval(model):
+            for positions in evaluation_batches(inputs.lengths[chosen], core.settings.eval_batch_size):
+                batch = core.to_device(inputs.collate(chosen[positions]))
+                loss = task_loss(spec, model(task, batch), batch["labels"]) * (len(positions) / len(chosen))
                 loss.backward()
                 total += loss.item()
                 count.batches += 1
                 count.examples += len(positions)
                 count.tokens += int(inputs.lengths[chosen[positions]].sum())
-            gradient = gradient_along(self.model, start, deltas)
-            self.model.zero_grad(set_to_none=True)
+            gradient = gradient_along(model, start, deltas)
+            model.zero_grad(set_to_none=True)
         return total, gradient
 
-    def apply_deltas(self: Host, deltas: Sequence[TorchDelta], alphas: np.ndarray) -> None:
-        merge(self.model, deltas, alphas)
+    def apply_deltas(self, deltas: Sequence[TorchDelta], alphas: np.ndarray) -> None:
+        merge(self._core.model, deltas, alphas)
 
 
 def trained(model: nn.Module) -> dict[str, Tensor]:

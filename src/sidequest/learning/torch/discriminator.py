@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -27,33 +27,15 @@ from torch.nn import functional
 
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Discrimination
+from sidequest.learning.torch.core import Core
 from sidequest.learning.torch.losses import task_loss
 from sidequest.learning.torch.ranking import RankedChunks, Ranker
 from sidequest.learning.torch.state import LearnerState, read_state, write_state
-from sidequest.models.base import Family, seed_of, seeded
+from sidequest.models.base import seed_of, seeded
 from sidequest.models.pooled_output import PooledOutput
-from sidequest.settings import TrainSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Task
-
-if TYPE_CHECKING:
-    from sidequest.learning.torch.learner import TorchLearner
-
-
-class Host(Protocol):
-    """What `Discriminating` uses of the learner that it is mixed into."""
-
-    suite: Suite
-    family: Family
-    settings: TrainSettings
-    meter: Meter
-    device: torch.device
-    discriminator_place: Callable[[Discrimination], Path] | None
-    _trained: _Trained | None
-
-    def _task(self, name: str) -> Task: ...
-    def rows_to_rank(self, task: str, discrimination: Discrimination) -> np.ndarray: ...
 
 
 class _Trained:
@@ -64,48 +46,82 @@ class _Trained:
 
 
 class Discriminating:
-    """Gives a learner the `TaskDiscriminator` power; see the protocol for what each call promises.
+    """Keeps the `TaskDiscriminator` protocol for a torch learner; see there for what each call promises.
 
-    discriminator_place: set by whoever runs a method: the directory in which a discriminator and its ranking are kept. None: they
-        are kept in memory.
+    place: the directory in which a discriminator and its ranking are kept. None: they are kept in memory.
     """
 
-    discriminator_place: Callable[[Discrimination], Path] | None = None
-    _trained: _Trained | None = None
+    def __init__(self, core: Core, place: Callable[[Discrimination], Path] | None = None) -> None:
+        PooledOutput(core.model)  # an error that says what is missing, before any training
+        self._core = core
+        self._place = place
+        self._trained: _Trained | None = None
 
-    def rows_to_rank(self: Host, task: str, discrimination: Discrimination) -> np.ndarray:
-        rows = self._task(task).train
+    def rows_to_rank(self, task: str, discrimination: Discrimination) -> np.ndarray:
+        rows = self._core.task(task).train
         return np.delete(rows.ids, sampled(task, len(rows), discrimination))
 
-    def train_discriminator(self: Host, discrimination: Discrimination) -> dict[str, Any]:
-        trained = _trained(self, discrimination)
-        self.meter.add(Meter.from_json(trained.record["meter"]))
-        empty = {name: count for name in sorted(self.suite.tasks) if (count := empty_rows(self._task(name)))}
-        return {key: value for key, value in trained.record.items() if key != "meter"} | {"empty": empty}
+    def train_discriminator(self, discrimination: Discrimination) -> dict[str, Any]:
+        core, record = self._core, self.trained(discrimination).record
+        core.meter.add(Meter.from_json(record["meter"]))
+        empty = {name: count for name in sorted(core.suite.tasks) if (count := empty_rows(core.task(name)))}
+        return {key: value for key, value in record.items() if key != "meter"} | {"empty": empty}
 
-    def rank_chunk(self: Host, task: str, chunk: int, discrimination: Discrimination) -> int:
-        logits, seconds = _chunk(self, task, chunk, discrimination)
-        count = self.meter.of(task)
+    def rank_chunk(self, task: str, chunk: int, discrimination: Discrimination) -> int:
+        logits, seconds = self._chunk(task, chunk, discrimination)
+        count = self._core.meter.of(task)
         count.evaluated_examples += len(logits)
         count.seconds += seconds
         return len(logits)
 
-    def similarities(self: Host, task: str, discrimination: Discrimination) -> np.ndarray:
-        column = sorted(self.suite.tasks).index(self.suite.primary)
+    def similarities(self, task: str, discrimination: Discrimination) -> np.ndarray:
+        suite = self._core.suite
+        column = sorted(suite.tasks).index(suite.primary)
         chunks = -(-len(self.rows_to_rank(task, discrimination)) // discrimination.chunk)
         parts = [
-            scores_of(_chunk(self, task, chunk, discrimination)[0], column, discrimination) for chunk in range(chunks)
+            scores_of(self._chunk(task, each, discrimination)[0], column, discrimination) for each in range(chunks)
         ]
         return np.concatenate([np.zeros(0, dtype=np.float32), *parts])
 
-    def pooled_features(self: Host, task: str, ids: np.ndarray, discrimination: Discrimination) -> np.ndarray:
-        spec = self._task(task)
-        order = np.argsort(spec.train.ids, kind="stable")
-        positions = order[np.searchsorted(spec.train.ids, ids, sorter=order)]
-        ranker = _trained(self, discrimination).ranker
-        with self.meter.timed(task) as count:
+    def pooled_features(self, task: str, ids: np.ndarray, discrimination: Discrimination) -> np.ndarray:
+        rows = self._core.task(task).train
+        ranker = self.trained(discrimination).ranker
+        with self._core.meter.timed(task) as count:
             count.evaluated_examples += len(ids)
-            return ranker.features(spec, positions)
+            return ranker.features(self._core.task(task), rows.positions(ids))
+
+    def trained(self, discrimination: Discrimination) -> _Trained:
+        """The discriminator, found in memory or in its place, or trained."""
+        if self._trained is not None and self._trained.of == discrimination:
+            return self._trained
+        place = None if self._place is None else self._place(discrimination)
+        probe, ranker = _new(self._core, discrimination)
+        if place is not None and (place / "model" / "state.json").exists():
+            state = read_state(place / "model", self._core.device)
+            probe.restore(LearnerState(state.tensors, {}))
+            record = state.plain
+            if hasattr(probe.model, "bf16_evaluation"):
+                probe.model.bf16_evaluation = record["precision"] == "bf16"
+        else:
+            record = train(probe, ranker, discrimination)
+            if place is not None:
+                write_state(LearnerState(probe.snapshot(weights_only=True).tensors, record), place / "model")
+        self._trained = _Trained(discrimination, ranker, record, RankedChunks(place, discrimination.chunk))
+        return self._trained
+
+    def _chunk(self, task: str, chunk: int, discrimination: Discrimination) -> tuple[np.ndarray, float]:
+        """Logits of a chunk's rows, [rows, tasks], and the seconds they took, now or when they were computed."""
+        trained = self.trained(discrimination)
+        known = trained.chunks.get(task, chunk)
+        if known is not None:
+            return known
+        spec, start = self._core.task(task), chunk * discrimination.chunk
+        unused = np.delete(np.arange(len(spec.train)), sampled(task, len(spec.train), discrimination))
+        begun = perf_counter()
+        logits = trained.ranker.logits(spec, unused[start : start + discrimination.chunk])
+        seconds = perf_counter() - begun
+        trained.chunks.put(task, chunk, logits, seconds)
+        return logits, seconds
 
 
 def sampled(task: str, rows: int, discrimination: Discrimination) -> np.ndarray:
@@ -156,35 +172,12 @@ def balance(counts: np.ndarray) -> np.ndarray:
     return counts.max() / counts
 
 
-def _trained(learner: Host, discrimination: Discrimination) -> _Trained:
-    """The discriminator, found in memory or in its place, or trained."""
-    if learner._trained is not None and learner._trained.of == discrimination:
-        return learner._trained
-    place = None if learner.discriminator_place is None else learner.discriminator_place(discrimination)
-    probe, ranker = _new(learner, discrimination)
-    if place is not None and (place / "model" / "state.json").exists():
-        state = read_state(place / "model", learner.device)
-        probe.restore(LearnerState(state.tensors, {}))
-        record = state.plain
-        if hasattr(probe.model, "bf16_evaluation"):
-            probe.model.bf16_evaluation = record["precision"] == "bf16"
-    else:
-        record = train(probe, ranker, discrimination)
-        if place is not None:
-            write_state(LearnerState(probe.snapshot(weights_only=True).tensors, record), place / "model")
-    learner._trained = _Trained(discrimination, ranker, record, RankedChunks(place, discrimination.chunk))
-    return learner._trained
-
-
-def _new(learner: Host, discrimination: Discrimination) -> tuple[TorchLearner, Ranker]:
+def _new(core: Core, discrimination: Discrimination) -> tuple[Core, Ranker]:
     """A fresh learner of the sampled rows alone, so that no other row is tokenised; its model has a discriminator."""
-    names = sorted(learner.suite.tasks)  # not the suite's order: the model is the same for every primary
-    small = [_few(learner.suite.tasks[name], discrimination) for name in names]
+    names = sorted(core.suite.tasks)  # not the suite's order: the model is the same for every primary
+    small = [_few(core.suite.tasks[name], discrimination) for name in names]
     suite = Suite.of(small[0], small[1:], name="discriminator")
-    make: Any = type(learner)
-    probe = make(
-        suite, learner.family, learner.settings, seed=discrimination.seed, meter=Meter(), device=learner.device
-    )
+    probe = core.fresh(discrimination.seed, suite=suite, meter=Meter())
     pooled = PooledOutput(probe.model)
     if isinstance(heads := getattr(probe.model, "heads", None), nn.ModuleDict):
         # By name, like the tasks: the norm of all gradients is a sum, whose last bit depends on the order of parameters.
@@ -195,8 +188,8 @@ def _new(learner: Host, discrimination: Discrimination) -> tuple[TorchLearner, R
         linear = nn.Linear(pooled.width, len(names))
         nn.init.normal_(linear.weight, std=0.02)
         nn.init.zeros_(linear.bias)
-    probe.model.add_module("discriminator", linear.to(learner.device))
-    return probe, Ranker(learner.family, pooled, linear, names, learner.device)
+    probe.model.add_module("discriminator", linear.to(core.device))
+    return probe, Ranker(core.family, pooled, linear, names, core.device)
 
 
 def _few(task: Task, discrimination: Discrimination) -> Task:
@@ -204,7 +197,7 @@ def _few(task: Task, discrimination: Discrimination) -> Task:
     return replace(task, splits={"train": rows}, notes=())
 
 
-def train(probe: TorchLearner, ranker: Ranker, discrimination: Discrimination) -> dict[str, Any]:
+def train(probe: Core, ranker: Ranker, discrimination: Discrimination) -> dict[str, Any]:
     """Train the model and its discriminator: every epoch all batches of all tasks, in random order. Returns the record."""
     names, device = ranker.names, probe.device
     counts = np.array([probe.sizes[name] for name in names], dtype=np.float64)
@@ -224,7 +217,7 @@ def train(probe: TorchLearner, ranker: Ranker, discrimination: Discrimination) -
         for step, index in enumerate(order.tolist()):
             name = names[index]
             with probe.meter.timed(name) as count:
-                batch = probe.batch(name, probe._stream(name, None).next(), count)
+                batch = probe.batch(name, probe.stream(name).next(), count)
                 logits, features = ranker.pooled(name, batch)
                 scores = ranker.discriminator(features)
                 loss = torch.zeros((), device=device)
@@ -245,17 +238,3 @@ def train(probe: TorchLearner, ranker: Ranker, discrimination: Discrimination) -
         "precision": ranker.choose_precision(probe.suite.tasks),
         "meter": probe.meter.to_json(),
     }
-
-
-def _chunk(learner: Host, task: str, chunk: int, discrimination: Discrimination) -> tuple[np.ndarray, float]:
-    """Logits of a chunk's rows, [rows, tasks], and the seconds they took, now or when they were computed."""
-    trained = _trained(learner, discrimination)
-    found = trained.chunks.get(task, chunk)
-    if found is None:
-        spec, start = learner._task(task), chunk * discrimination.chunk
-        unused = np.delete(np.arange(len(spec.train)), sampled(task, len(spec.train), discrimination))
-        begun = perf_counter()
-        logits = trained.ranker.logits(spec, unused[start : start + discrimination.chunk])
-        found = logits, perf_counter() - begun
-        trained.chunks.put(task, chunk, *found)
-    return found

@@ -8,7 +8,7 @@ Absolute values are taken per row, before adding: |Σ| would let rows cancel eac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -17,14 +17,10 @@ from torch import Tensor
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Warmup
 from sidequest.learning.torch.batching import evaluation_batches
+from sidequest.learning.torch.core import Core
 from sidequest.learning.torch.losses import row_losses
-from sidequest.models.base import Batch, MultiTaskModel
+from sidequest.models.base import Batch
 from sidequest.models.head_gates import find_heads, open_gates
-from sidequest.settings import TrainSettings
-from sidequest.tasks.task import Task
-
-if TYPE_CHECKING:
-    from sidequest.learning.torch.learner import EncodedTasks, TorchLearner
 
 RowImportances = Iterator[tuple[np.ndarray, np.ndarray]]  # ids int64 [n], values float32 [n, layers, heads]
 Computation = Callable[[Meter], RowImportances]  # the work itself; it counts on the meter that it is given
@@ -33,7 +29,8 @@ Computation = Callable[[Meter], RowImportances]  # the work itself; it counts on
 class HeadRecord(Protocol):
     """The result of one warm-up and one pass. meter: what they cost, also when they were found instead of run."""
 
-    meter: Meter
+    @property
+    def meter(self) -> Meter: ...
 
     def total(self) -> np.ndarray: ...
     def rows(self) -> RowImportances: ...
@@ -45,76 +42,61 @@ class HeadCache(Protocol):
     def of(self, task: str, warmup: Warmup, compute: Computation) -> HeadRecord: ...
 
 
-class Host(Protocol):
-    """What `HeadScoring` uses of the learner that it is mixed into."""
-
-    model: MultiTaskModel
-    meter: Meter
-    settings: TrainSettings
-    head_cache: HeadCache | None
-    _data: EncodedTasks
-
-    def fresh(self, seed: int) -> TorchLearner: ...
-    def batch(self, task: str, positions: np.ndarray, count: Any) -> Batch: ...
-    def _task(self, name: str) -> Task: ...
-
-
 class HeadScoring:
-    """Gives a learner the `HeadImportance` power; see the protocol for what each call promises.
+    """Keeps the `HeadImportance` protocol for a torch learner; see there for what each call promises.
 
-    head_cache: set by whoever runs a method, so that what was computed once is found again. None: nothing is kept, and
-        `instance_importance` warms up again.
+    cache: where results are kept between runs. None: nothing is kept, and `instance_importance` warms up again.
     """
 
-    head_cache: HeadCache | None = None
+    def __init__(self, core: Core, cache: HeadCache | None = None) -> None:
+        find_heads(core.model)  # an error that says what is missing, before any training
+        self._core = core
+        self._cache = cache
 
-    def head_importance(self: Host, task: str, warmup: Warmup) -> np.ndarray:
-        self._task(task)
-        find_heads(self.model)  # refuse a model without heads before any training
-        compute = _computation(self, task, warmup)
-        if self.head_cache is None:
-            return add_up(compute(self.meter))
-        record = self.head_cache.of(task, warmup, compute)
-        self.meter.add(record.meter)
+    def head_importance(self, task: str, warmup: Warmup) -> np.ndarray:
+        compute = self._computation(task, warmup)
+        if self._cache is None:
+            return add_up(compute(self._core.meter))
+        record = self._cache.of(task, warmup, compute)
+        self._core.meter.add(record.meter)
         return record.total()
 
-    def instance_importance(self: Host, task: str, warmup: Warmup) -> RowImportances:
-        self._task(task)
-        find_heads(self.model)
-        compute = _computation(self, task, warmup)
-        if self.head_cache is None:
+    def instance_importance(self, task: str, warmup: Warmup) -> RowImportances:
+        compute = self._computation(task, warmup)
+        if self._cache is None:
             return compute(Meter())
-        return self.head_cache.of(task, warmup, compute).rows()
+        return self._cache.of(task, warmup, compute).rows()
+
+    def _computation(self, task: str, warmup: Warmup) -> Computation:
+        core = self._core
+        core.task(task)  # refuse an unknown one now
+
+        def compute(meter: Meter) -> RowImportances:
+            probe = core.fresh(warmup.seed, meter=meter)
+            batches = round(warmup.epochs * probe.epoch_batches(task))
+            if warmup.most_batches is not None:
+                batches = min(batches, warmup.most_batches)
+            probe.begin(max(1, batches))
+            probe.train(task, batches)
+            return score_rows(probe, task)
+
+        return compute
 
 
-def _computation(learner: Host, task: str, warmup: Warmup) -> Computation:
-    def compute(meter: Meter) -> RowImportances:
-        probe = learner.fresh(warmup.seed)
-        probe.meter = meter
-        batches = round(warmup.epochs * probe.epoch_batches(task))
-        if warmup.most_batches is not None:
-            batches = min(batches, warmup.most_batches)
-        probe.begin(max(1, batches))
-        probe.train(task, batches)
-        return score_rows(probe, task)
-
-    return compute
-
-
-def score_rows(learner: Host, task: str) -> RowImportances:
+def score_rows(core: Core, task: str) -> RowImportances:
     """|∂L/∂ξ| of every train row for the model as it is. Rows of similar length share a batch; memory holds one batch.
 
     A row costs about two thirds of a training step (no weight gradients) and is counted as a whole one.
     """
-    spec = learner._task(task)
-    lengths, ids = learner._data.of(spec, "train").lengths, spec.train.ids
-    with open_gates(learner.model) as gates:
+    spec = core.task(task)
+    lengths, ids = core.inputs(task, "train").lengths, spec.train.ids
+    with open_gates(core.model) as gates:
         # The batches of training, not of evaluation: a backward pass keeps activations.
-        for positions in evaluation_batches(lengths, learner.settings.batch_size):
-            with learner.meter.timed(task) as count:
-                batch = learner.batch(task, positions, count)
+        for positions in evaluation_batches(lengths, core.settings.batch_size):
+            with core.meter.timed(task) as count:
+                batch = core.batch(task, positions, count)
                 gates.begin(len(positions), _owners(batch))
-                losses = row_losses(spec, learner.model(task, batch), batch["labels"])
+                losses = row_losses(spec, core.model(task, batch), batch["labels"])
                 values = gates.gradients(losses.sum()).abs().float().cpu().numpy()
             yield ids[positions], values
 

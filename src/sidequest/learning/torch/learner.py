@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +14,19 @@ from torch import Tensor
 
 from sidequest.errors import DataError, unknown
 from sidequest.learning.meter import Meter
+from sidequest.learning.protocol import PowerT
 from sidequest.learning.torch.batching import Stream, evaluation_batches
-from sidequest.learning.torch.deltas import Course, DeltaTraining
-from sidequest.learning.torch.discriminator import Discriminating
-from sidequest.learning.torch.head_importance import HeadScoring
+from sidequest.learning.torch.core import Course, EncodedTasks
 from sidequest.learning.torch.losses import predictions, task_loss, truth_probability
-from sidequest.learning.torch.prediction_gain import GainTraining
+from sidequest.learning.torch.optimising import (
+    new_optimizer,
+    optimizer_tensors,
+    parameters_of,
+    restore_optimizer,
+    schedule,
+)
+from sidequest.learning.torch.powers import PowerStores, make_power
 from sidequest.learning.torch.randomness import Randomness
-from sidequest.learning.torch.readout import ReadingOut
 from sidequest.learning.torch.state import LearnerState, read_state, write_state
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, seed_of, seeded
 from sidequest.models.devices import chosen_device
@@ -35,24 +38,8 @@ from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Objective, Task
 
 
-@dataclass
-class EncodedTasks:
-    """Encoded rows per (task, split), made when first needed and shared by all learners of a family."""
-
-    family: Family
-    encoded: dict[tuple[str, str], Inputs] = field(default_factory=dict)
-
-    def of(self, task: Task, split: str) -> Inputs:
-        key = (task.name, split)
-        if key not in self.encoded:
-            if split not in task.splits:
-                raise DataError(f"task {task.name!r} has no {split!r} split; it has {', '.join(task.splits)}")
-            self.encoded[key] = self.family.inputs(task, task.splits[split])
-        return self.encoded[key]
-
-
-class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, ReadingOut):
-    """A multi-task model in training. Implements `sidequest.learning.protocol.Learner`.
+class TorchLearner:
+    """A multi-task model in training: keeps `sidequest.learning.protocol.Learner`, and `Core` for the powers over it.
 
     One optimiser for the shared encoder and all heads. A head that a batch does not use has no gradient and is not touched, so a
     task that is never trained on changes nothing. Dropout draws from the learner's own random state, kept apart from the
@@ -69,6 +56,7 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
         meter: Meter | None = None,
         device: str | torch.device | None = None,
         data: EncodedTasks | None = None,
+        stores: PowerStores | None = None,
     ) -> None:
         self.suite = suite
         self.family = family
@@ -77,6 +65,8 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
         self.meter = meter if meter is not None else Meter()
         self.device = chosen_device(device)
         self._data = data or EncodedTasks(family)
+        self._stores = stores or PowerStores()
+        self._powers: dict[type, Any] = {}
         with seeded(seed, "build"):  # modules draw initial values from torch's global generator
             self.model: MultiTaskModel = family.build(seed).to(self.device)
         self._streams: dict[tuple[str, str], Stream] = {}
@@ -103,7 +93,7 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
         return {name: len(task.train) for name, task in self.suite.tasks.items()}
 
     def epoch_batches(self, task: str, subset: Subset | None = None) -> int:
-        rows = len(subset.ids) if subset is not None else len(self._task(task).train)
+        rows = len(subset.ids) if subset is not None else len(self.task(task).train)
         return -(-rows // self.settings.batch_size)
 
     # Training
@@ -114,7 +104,7 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
             self.optimizer = self._new_optimizer()
 
     def train(self, task: str, n_batches: int, *, weight: float = 1.0, subset: Subset | None = None) -> list[float]:
-        spec, stream = self._task(task), self._stream(task, subset)
+        spec, stream = self.task(task), self.stream(task, subset)
         losses = []
         with self.meter.timed(task) as count, self.randomness.lent():
             self.model.train()
@@ -127,7 +117,7 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
 
     def batch(self, task: str, positions: np.ndarray, count: Any) -> Batch:
         """The tensors of a training batch, counted."""
-        inputs = self._data.of(self._task(task), "train")
+        inputs = self.inputs(task, "train")
         count.batches += 1
         count.examples += len(positions)
         count.tokens += int(inputs.lengths[positions].sum())
@@ -138,9 +128,9 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if self.settings.clip is not None:
-            used = [p for group in self.optimizer.param_groups for p in group["params"] if p.grad is not None]
+            used = [p for p in parameters_of(self.optimizer) if p.grad is not None]
             torch.nn.utils.clip_grad_norm_(used, self.settings.clip)
-        rate = self._learning_rate * self._schedule()
+        rate = self._learning_rate * schedule(self._step, self._total, self.settings)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
@@ -158,31 +148,8 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
             course.optimizer, course.step = self.optimizer, self._step
             self.optimizer, self._step, self._total, self._learning_rate = own
 
-    def _schedule(self) -> float:
-        """The learning rate's factor: linear warm-up, then decay to zero over the total that `begin` set."""
-        if self._total is None:
-            return 1.0
-        warmup = max(1.0, self.settings.warmup * self._total)
-        if self._step < warmup - 1:
-            return (self._step + 1) / warmup
-        left = max(0.0, (self._total - self._step) / max(1.0, self._total - warmup + 1))
-        if self.settings.decay == "linear":
-            return min(1.0, left)
-        if self.settings.decay == "cosine":
-            return 0.5 * (1 - math.cos(math.pi * min(1.0, left)))
-        return 1.0
-
     def _new_optimizer(self) -> torch.optim.Optimizer:
-        settings = self.settings
-        parameters = [p for p in self.model.parameters() if p.requires_grad]
-        # Biases and normalisation gains are not decayed, as is usual.
-        groups = [
-            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
-            {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-        ]
-        if settings.optimizer == "sgd":
-            return torch.optim.SGD(groups, lr=self._learning_rate, momentum=settings.momentum)
-        return torch.optim.AdamW(groups, lr=self._learning_rate, fused=True)
+        return new_optimizer(self.model, self.settings, self._learning_rate)
 
     # Evaluation
 
@@ -193,15 +160,14 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
         return self._evaluate(task, split, first=False)
 
     def _evaluate(self, task: str, split: str, *, first: bool) -> dict[str, float]:
-        spec = self._task(task)
+        spec = self.task(task)
         found, target = self.predict(task, split), spec.splits[split].target
         names = spec.metrics[:1] if first else spec.metrics
         return {name: compute(name, found, target, spec.labels) for name in names}
 
     def predict(self, task: str, split: str) -> Any:
         """Predictions in row order: class indices [n], values [n] in the task's units, or a list of tag arrays."""
-        spec = self._task(task)
-        inputs = self._data.of(spec, split)
+        spec, inputs = self.task(task), self.inputs(task, split)
         batches = evaluation_batches(inputs.lengths, self.settings.eval_batch_size)
         found: list[Any] = []
         self.model.eval()
@@ -219,8 +185,7 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
         return self.family.scales[task].restore(values) if spec.objective == Objective.REGRESSION else values
 
     def truth(self, task: str, split: str = "select") -> np.ndarray:
-        spec = self._task(task)
-        inputs = self._data.of(spec, split)
+        spec, inputs = self.task(task), self.inputs(task, split)
         batches = evaluation_batches(inputs.lengths, self.settings.eval_batch_size)
         values = []
         self.model.eval()
@@ -267,31 +232,34 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
 
     def _restored_optimizer(self, tensors: Mapping[str, Tensor], prefix: str) -> torch.optim.Optimizer:
         optimizer = self._new_optimizer()
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        for name, tensor in tensors.items():
-            if name.startswith(f"{prefix}."):
-                _, index, key = name.split(".")
-                parameter = parameters[int(index)]
-                # A file keeps no memory layout. The fused optimiser walks memory, not indices: a state that is laid out otherwise
-                # than its parameter would be combined with the wrong weights, without an error.
-                like = parameter if tensor.shape == parameter.shape else tensor
-                optimizer.state[parameter][key] = torch.empty_like(like, dtype=tensor.dtype).copy_(tensor)
+        restore_optimizer(optimizer, tensors, prefix)
         return optimizer
 
-    def fresh(self, seed: int) -> TorchLearner:
-        return TorchLearner(
-            self.suite, self.family, self.settings, seed=seed, meter=self.meter, device=self.device, data=self._data
-        )
+    def fresh(self, seed: int, *, suite: Suite | None = None, meter: Meter | None = None) -> TorchLearner:
+        data = self._data if suite is None else None
+        return self._like(self.suite if suite is None else suite, self.family, seed, meter, data)
 
     def with_permuted(self, tasks: Mapping[str, int]) -> TorchLearner:
-        shuffled = {name: permuted(self._task(name), seed) for name, seed in tasks.items()}
+        shuffled = {name: permuted(self.task(name), seed) for name, seed in tasks.items()}
         suite = dataclasses.replace(self.suite, tasks={**self.suite.tasks, **shuffled})
         # A family knows its suite: heads that start from a solution must start from that of the shuffled targets.
         family = type(self.family)(suite, self.family.settings)
         data = EncodedTasks(family)
         data.encoded = {key: inputs for key, inputs in self._data.encoded.items() if key[0] not in shuffled}
+        return self._like(suite, family, self.seed, None, data)
+
+    def _like(
+        self, suite: Suite, family: Family, seed: int, meter: Meter | None, data: EncodedTasks | None
+    ) -> TorchLearner:
         return TorchLearner(
-            suite, family, self.settings, seed=self.seed, meter=self.meter, device=self.device, data=data
+            suite,
+            family,
+            self.settings,
+            seed=seed,
+            meter=self.meter if meter is None else meter,
+            device=self.device,
+            data=data,
+            stores=self._stores,
         )
 
     def save(self, directory: Path, snapshot: LearnerState | None = None) -> None:
@@ -313,36 +281,39 @@ class TorchLearner(DeltaTraining, GainTraining, HeadScoring, Discriminating, Rea
             if course.optimizer is not None:
                 optimizers[f"course-{number}"] = course.optimizer
         for prefix, optimizer in optimizers.items():
-            parameters = [p for group in optimizer.param_groups for p in group["params"]]
-            for index, parameter in enumerate(parameters):
-                for key, value in optimizer.state.get(parameter, {}).items():
-                    if isinstance(value, Tensor):
-                        named[f"{prefix}.{index}.{key}"] = value
+            named |= optimizer_tensors(optimizer, prefix)
         return named | self.randomness.states
 
-    # Small things
+    # Powers, and small things
 
-    def _task(self, name: str) -> Task:
+    def __getitem__(self, power: type[PowerT]) -> PowerT:
+        if power not in self._powers:
+            self._powers[power] = make_power(self, power, self._stores)
+        return self._powers[power]
+
+    def task(self, name: str) -> Task:
         if name not in self.suite.tasks:
             raise unknown("task", name, self.suite.tasks)
         return self.suite.tasks[name]
 
-    def _stream(self, task: str, subset: Subset | None) -> Stream:
-        key = (task, "" if subset is None else subset.key)
+    def inputs(self, task: str, split: str) -> Inputs:
+        return self._data.of(self.task(task), split)
+
+    def stream(self, task: str, subset: Subset | None = None, *, order: str = "") -> Stream:
+        key = (task, order if subset is None else subset.key)
         if key not in self._streams:
-            spec = self._task(task)
-            positions = None
-            if subset is not None:
-                order = np.argsort(spec.train.ids, kind="stable")
-                found = order[np.searchsorted(spec.train.ids, subset.ids, sorter=order).clip(max=len(order) - 1)]
-                if not np.array_equal(spec.train.ids[found], subset.ids):
-                    raise DataError(f"the subset of {task!r} names rows that its train split lacks")
-                positions = found
-            lengths = self._data.of(spec, "train").lengths
+            positions = None if subset is None else self._positions(task, subset)
+            lengths = self.inputs(task, "train").lengths
             stream = Stream(lengths, positions, self.settings.batch_size, seed_of(self.seed, "order", *key))
             stream.seek(*self._stream_positions.get(_key(*key), (0, 0)))
             self._streams[key] = stream
         return self._streams[key]
+
+    def _positions(self, task: str, subset: Subset) -> np.ndarray:
+        try:
+            return self.task(task).train.positions(np.asarray(subset.ids))
+        except KeyError as error:
+            raise DataError(f"the subset of {task!r} names rows that its train split lacks: {error.args[0]}") from None
 
     def to_device(self, batch: Batch) -> Batch:
         if self.device.type == "cpu":

@@ -5,7 +5,7 @@ R. Kourdis, G. Gordon-Hall, P. J. Gorinski. αVIL: Learning to Leverage Auxiliar
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -52,7 +52,7 @@ class AlphaVIL(Reweighting[AlphaVILSettings]):
     Settings = AlphaVILSettings
 
     def round(self, state: ReweightingState, learner: Learner, rng: np.random.Generator) -> ReweightingState:
-        power, settings = cast(Deltas, learner), self.settings
+        power, settings = learner[Deltas], self.settings
         if not state.history:
             state = state.model_copy(update={"batches": self.epoch_batches(state, learner)})
             totals = [state.epochs * n for n in state.batches]

@@ -26,7 +26,7 @@ Departures
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -192,7 +192,7 @@ class GradTSFg(Trials[FgSettings, FgState]):
         if not state.ranked:
             return super().round(state, learner, rng)
         # One round for all chosen tasks: a quantile needs the τ of all their rows.
-        scored = {name: self._row_taus(state, cast(HeadImportance, learner), name) for name in self._chosen(state)}
+        scored = {name: self._row_taus(state, learner[HeadImportance], name) for name in self._chosen(state)}
         threshold = self.settings.threshold
         if self.settings.quantile is not None:
             known = np.concatenate([taus[np.isfinite(taus)] for _, taus in scored.values()])

@@ -87,7 +87,7 @@ class GradTS(Method[SettingsT, StateT]):
     def round(self, state: StateT, learner: Learner, rng: np.random.Generator) -> StateT:
         """The importances of the next task."""
         task = state.names[len(state.importance)]
-        found = cast(HeadImportance, learner).head_importance(task, self._warmup)
+        found = learner[HeadImportance].head_importance(task, self._warmup)
         return state.model_copy(update={"importance": {**state.importance, task: found.tolist()}})
 
     def total(self, state: StateT) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -83,7 +83,7 @@ class Exp3S(Method[Exp3SSettings, Exp3SState]):
         return Exp3SState(tasks=names, goal=pool.goal, steps=steps, log_weights=zeros, policy_sum=zeros)
 
     def round(self, state: Exp3SState, learner: Learner, rng: np.random.Generator) -> Exp3SState:
-        settings, gains = self.settings, cast(PredictionGain, learner)
+        settings, gains = self.settings, learner[PredictionGain]
         target = state.tasks[0] if state.goal == "primary" else None
         if state.step == 0:
             learner.begin(state.steps)

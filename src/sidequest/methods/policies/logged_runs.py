@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
 from sidequest.learning.protocol import Learner, PredictionGain
@@ -42,7 +40,7 @@ def log_steps(
     records["task"], records["propensity"] = drawn, policy[drawn]
     last_loss = run.last_loss
     if goal == "primary":
-        gains = cast(PredictionGain, learner)
+        gains = learner[PredictionGain]
         pairs = np.array([gains.train_with_gain(tasks[task], target=tasks[0]) for task in drawn])
         records["loss"], records["reward"] = pairs[:, 0], improvement_reward(pairs[:, 0], pairs[:, 1] < pairs[:, 0])
     else:

@@ -245,7 +245,7 @@ class RandomData(RowSampling[SamplingSettings, SamplingState]):
 
     def round(self, state: SamplingState, learner: Learner, rng: np.random.Generator) -> SamplingState:
         aside = Discrimination(rows=self.settings.rows, seed=self.seed)
-        ids = [cast(TaskDiscriminator, learner).rows_to_rank(name, aside) for name in state.candidates]
+        ids = [learner[TaskDiscriminator].rows_to_rank(name, aside) for name in state.candidates]
         task, place = random_order([len(rows) for rows in ids], self._wanted(state), rng)
         starts = np.cumsum([0, *(len(rows) for rows in ids)])
         return self._with_drawn(state, task, np.concatenate(ids)[starts[task] + place])

@@ -18,7 +18,7 @@ Departures
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -81,7 +81,7 @@ class Similarity(RowSampling[SimilaritySettings, SimilarityState]):
     # One round trains the discriminator, one ranks each chunk, and one draws.
 
     def round(self, state: SimilarityState, learner: Learner, rng: np.random.Generator) -> SimilarityState:
-        power = cast(TaskDiscriminator, learner)
+        power = learner[TaskDiscriminator]
         if state.trained is None:
             return state.model_copy(update={"trained": power.train_discriminator(self._discrimination)})
         chunks = self._chunks(state)

@@ -1,0 +1,65 @@
+"""Optimisers and the learning rate's schedule: how they are made, and brought back from a snapshot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from sidequest.settings import TrainSettings
+
+
+def new_optimizer(model: nn.Module, settings: TrainSettings, rate: float) -> torch.optim.Optimizer:
+    """Biases and normalisation gains are not decayed, as is usual."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=rate, momentum=settings.momentum)
+    return torch.optim.AdamW(groups, lr=rate, fused=True)
+
+
+def parameters_of(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer, prefix: str) -> dict[str, Tensor]:
+    """Its states by `prefix.index.key`."""
+    return {
+        f"{prefix}.{index}.{key}": value
+        for index, parameter in enumerate(parameters_of(optimizer))
+        for key, value in optimizer.state.get(parameter, {}).items()
+        if isinstance(value, Tensor)
+    }
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], prefix: str) -> None:
+    """Give a new optimiser the states that `optimizer_tensors` named."""
+    parameters = parameters_of(optimizer)
+    for name, tensor in tensors.items():
+        if name.startswith(f"{prefix}."):
+            _, index, key = name.split(".")
+            parameter = parameters[int(index)]
+            # A file keeps no memory layout. The fused optimiser walks memory, not indices: a state that is laid out otherwise
+            # than its parameter would be combined with the wrong weights, without an error.
+            like = parameter if tensor.shape == parameter.shape else tensor
+            optimizer.state[parameter][key] = torch.empty_like(like, dtype=tensor.dtype).copy_(tensor)
+
+
+def schedule(step: int, total: int | None, settings: TrainSettings) -> float:
+    """The learning rate's factor: linear warm-up, then decay to zero over the total; 1 without a total."""
+    if total is None:
+        return 1.0
+    warmup = max(1.0, settings.warmup * total)
+    if step < warmup - 1:
+        return (step + 1) / warmup
+    left = max(0.0, (total - step) / max(1.0, total - warmup + 1))
+    if settings.decay == "linear":
+        return min(1.0, left)
+    if settings.decay == "cosine":
+        return 0.5 * (1 - math.cos(math.pi * min(1.0, left)))
+    return 1.0

@@ -1,0 +1,48 @@
+"""The kinds of models, by the name that `model.kind` gives them. No torch here: listing and refusing are cheap."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sidequest.errors import unknown
+from sidequest.learning.protocol import Deltas, HeadImportance, PredictionGain, TaskDiscriminator
+
+if TYPE_CHECKING:
+    from sidequest.models.base import Family
+
+EVERY_MODEL: frozenset[type] = frozenset({Deltas, PredictionGain, TaskDiscriminator})
+
+
+@dataclass(frozen=True)
+class Kind:
+    """family: `module:Class`, imported when a model is made. powers: what methods may ask of its models beyond training."""
+
+    family: str
+    powers: frozenset[type] = EVERY_MODEL
+
+    def load(self) -> type[Family]:
+        module, _, name = self.family.partition(":")
+        return getattr(importlib.import_module(module), name)
+
+
+KINDS: dict[str, Kind] = {
+    "hf": Kind("sidequest.models.hf:HfFamily", EVERY_MODEL | {HeadImportance}),
+    "bilstm": Kind("sidequest.models.bilstm:BiLstmFamily"),
+    "pooled": Kind("sidequest.models.pooled:PooledFamily"),
+    "convnet": Kind("sidequest.models.convnet:ConvFamily"),
+    # What a factory makes may have attention heads; whether it has is seen when it is made.
+    "custom": Kind("sidequest.models.custom:CustomFamily", EVERY_MODEL | {HeadImportance}),
+}
+
+
+def kind(name: str) -> Kind:
+    if name not in KINDS:
+        raise unknown("model kind", name, KINDS)
+    return KINDS[name]
+
+
+def kinds_with(power: type) -> list[str]:
+    """The kinds of models that have a power, as `model.kind` names them."""
+    return [name for name, each in KINDS.items() if power in each.powers]
