@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sidequest.tasks.loading import make_task
+from sidequest.tasks.memory import make_task
 from sidequest.tasks.task import Task
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
