@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,9 +15,15 @@ from sidequest.models import load
 from sidequest.models.predictor import Predictor
 from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
+from sidequest.tasks.metrics import compute_all
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective
 from tests.helpers.sample_models import batch_of, make_task, stir
+
+
+def edit_card(directory, **changes):
+    path = directory / "sidequest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def exported(tmp_path, task, encoder, seeds=(0,), kind="hf"):
@@ -55,7 +62,7 @@ def test_rows_are_plain_and_by_name(encoders, tmp_path):
     ("form", "objective", "keys"),
     [
         (Form.PAIR, Objective.REGRESSION, {"value"}),
-        (Form.TOKENS, Objective.TAGGING, {"tags"}),
+        (Form.TOKENS, Objective.TAGGING, {"tags", "probabilities"}),
         (Form.CHOICES, Objective.CHOICE, {"choice", "probabilities"}),
         (Form.TEXT, Objective.MULTILABEL, {"labels", "probabilities"}),
     ],
@@ -105,6 +112,29 @@ def test_the_target_is_not_looked_at(encoders, tmp_path):
     blind = Examples(task.train.columns, None, task.train.ids)
     assert np.array_equal(predictor.predict(blind).probabilities, predictor.predict(task.train).probabilities)
     assert predictor.predict(blind.take(np.array([], dtype=np.int64))).to_rows() == []
+
+
+def test_tags_have_probabilities_and_scores_are_those_of_the_metrics(encoders, tmp_path):
+    for form, objective in ((Form.TOKENS, Objective.TAGGING), (Form.TEXT, Objective.MULTILABEL), (Form.PAIR, None)):
+        metrics = {Objective.TAGGING: ("token_accuracy",), Objective.MULTILABEL: ("subset_accuracy", "micro_f1")}
+        task = replace(make_task("t", form, objective, rows=30), metrics=metrics.get(objective, ("accuracy",)))
+        ((directory, _),) = exported(tmp_path / form, task, encoders())
+        said = load(directory).predict(task.train, batch_size=7)
+        assert len(said) == 30
+        expected = compute_all(task.metrics, said.answers, task.train.target, task.labels)
+        assert said.scores(task.train.target) == expected
+        some = np.array([3, 4, 20])
+        few = task.train.take(some)
+        assert said.scores(few.target, some) == compute_all(
+            task.metrics, load(directory).predict(few).answers, few.target, task.labels
+        )
+        rows, plain = said.to_rows(), said.to_rows(probabilities=False)
+        assert all("probabilities" in row for row in rows)
+        assert not any("probabilities" in row for row in plain)
+        if objective == Objective.TAGGING:
+            for row in rows:
+                best = [max(word, key=word.get) for word in row["probabilities"]]
+                assert best == row["tags"]
 
 
 def test_an_ensemble_averages_probabilities(encoders, tmp_path):
@@ -158,7 +188,7 @@ def test_a_directory_that_is_no_export_is_told(tmp_path):
     with pytest.raises(SettingsError, match=r"no sidequest\.json"):
         load(tmp_path)
     (tmp_path / "sidequest.json").write_text('{"format": 99}')
-    with pytest.raises(SettingsError, match="reads model format 1, found 99"):
+    with pytest.raises(SettingsError, match="reads model formats 1 and 2, found 99"):
         load(tmp_path)
 
 
@@ -167,10 +197,73 @@ def test_damaged_weights_are_told(kind, encoders, tmp_path):
     ((directory, _),) = exported(tmp_path, make_task("t"), encoders(), kind=kind)
     weights = directory / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-20])
+    with pytest.raises(SettingsError, match=r"model\.safetensors: the weights are not those that were exported"):
+        load(directory)
+    edit_card(directory, weights="")  # as sidequest 0.1 wrote it
     with pytest.raises(SettingsError, match="weights cannot be read"):
         load(directory)
     weights.unlink()
     with pytest.raises(SettingsError, match=str(directory)):
+        load(directory)
+
+
+def test_a_flipped_bit_in_the_weights_is_told(encoders, tmp_path):
+    ((directory, _),) = exported(tmp_path, make_task("t"), encoders(), kind="pooled")
+    weights = directory / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-3] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(SettingsError, match="not those that were exported"):
+        load(directory)
+
+
+def test_weights_that_are_not_finite_are_told(encoders, tmp_path):
+    task = make_task("t")
+    family = make_family(Suite.of(task), ModelSettings(kind="pooled", encoder=str(encoders())))
+    model = family.build(0)
+    with torch.no_grad():
+        next(model.parameters())[0] = torch.nan
+    family.export(model, task, tmp_path / "m")
+    with pytest.raises(SettingsError, match="weights are not finite"):
+        load(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"task": None}, "task"),
+        ({"task": {"name": "t"}}, r"task\.objective"),
+        ({"model": {"kind": "magic"}}, r"model\.kind"),
+        ({"target": {"mean": "NaN", "deviation": 1}}, r"target\.mean"),
+        (
+            {"calibration": {"temperature": -1, "split": "select", "items": 1, "loss": [0, 0], "error": [0, 0]}},
+            "temperature",
+        ),
+        ({"version": 7}, "has version 7"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+def test_a_card_with_odd_fields_is_told(change, says, encoders, tmp_path):
+    ((directory, _),) = exported(tmp_path, make_task("t"), encoders(), kind="pooled")
+    edit_card(directory, **change)
+    with pytest.raises(SettingsError, match=rf"sidequest\.json: .*{says}"):
+        load(directory)
+
+
+def test_a_model_of_the_first_format_is_still_read(encoders, tmp_path):
+    task = make_task("t")
+    ((directory, live),) = exported(tmp_path, task, encoders(), kind="pooled")
+    card = json.loads((directory / "sidequest.json").read_text())
+    for key in ("version", "weights", "calibration", "tasks"):
+        card.pop(key)
+    card["task"].pop("inputs")
+    (directory / "sidequest.json").write_text(json.dumps(card | {"format": 1}))
+    (directory / "reading.json").write_text(json.dumps({"columns": {"text": "body"}, "reading": {"format": "tsv"}}))
+    predictor = load(directory)
+    assert predictor.task.inputs["columns"] == {"text": "body"}
+    assert np.allclose(predictor.predict(task.train).probabilities, live.softmax(-1), atol=1e-5)
+    (directory / "reading.json").write_text("{")
+    with pytest.raises(SettingsError, match=r"reading\.json: cannot be read as JSON"):
         load(directory)
 
 

@@ -32,6 +32,9 @@ def command(
     encoder: EncoderOption = None,
     assignments: SetOption = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Default: the recipe's.")] = None,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Make probabilities fit select by a temperature; answers stay the same.")
+    ] = False,
     track: TrackOption = None,
     device: DeviceOption = None,
 ) -> None:
@@ -62,6 +65,10 @@ def command(
     for note in opened.notes:
         typer.echo(note)
     whole = setup.suite
+    if calibrate:
+        from sidequest.models.calibration import check_calibration
+
+        check_calibration(whole.tasks[whole.primary])
     seed = int(recipe.provenance.get("seed", 0)) if seed is None else seed
     own = None if opened.other_model or not source.is_dir() else own_weights(opened.directory, recipe, seed)
     if own is None and setup.suite.goal == "primary":  # candidates that the recipe leaves out need no heads
@@ -80,7 +87,9 @@ def command(
                 log({"best on select": best}, done)
                 seen.append(best)
 
-        trained = train_recipe(setup, recipe, seed, directory=out, trained=own, progress=on_batches)
+        trained = train_recipe(
+            setup, recipe, seed, directory=out, trained=own, progress=on_batches, calibrate=calibrate
+        )
         for entry in trained.history:
             log({"select": entry["score"]}, entry["batches"])
         log({"final": {"select": trained.select, "report": trained.report}, "majority": trained.majority}, 0)
@@ -90,6 +99,11 @@ def command(
         typer.echo(f"report, always the most frequent class: {trained.majority:.4f}")
         if trained.report[setup.suite.tasks[recipe.primary].metric] <= trained.majority:
             typer.echo("This model is no better than the most frequent class: do not trust choices made with it.")
+    if (fitted := trained.calibration) is not None:
+        typer.echo(
+            f"calibrated on {fitted.split}: temperature {fitted.temperature:.3f}, negative log-likelihood "
+            f"{fitted.loss[0]:.4f} → {fitted.loss[1]:.4f}, calibration error {fitted.error[0]:.4f} → {fitted.error[1]:.4f}"
+        )
     if not (out / "recipe.json").exists():
         recipe.write(out / "recipe.json")  # so that the directory says what its model was trained on
     finish_page(out, whole, NAME)

@@ -53,8 +53,9 @@ def family(suite: Suite, settings: ModelSettings) -> Family:
     return kind(settings.kind).load()(suite, settings)
 
 
-def load(directory: Path | str, *, factory: str | None = None) -> Predictor:
-    """A predictor from an exported model. factory: for a `custom` model, the user's function that builds it."""
+def load(directory: Path | str, *, factory: str | None = None, device: str | None = None) -> Predictor:
+    """A predictor from an exported model. factory: for a `custom` model, the user's function that builds it. device: see
+    `devices`."""
     from sidequest.models.predictor import Predictor
 
-    return Predictor.load(directory, factory=factory)
+    return Predictor.load(directory, factory=factory, device=device)

@@ -49,7 +49,7 @@ from sidequest.models.encoders import SMALL_FILES, load_tokeniser, resolve
 from sidequest.models.images import PROBE_SIDE, ImageInputs, Preparation, pixel_features
 from sidequest.models.kinds import KINDS
 from sidequest.models.readout import Features
-from sidequest.models.saved import ENCODER, WEIGHTS, new_directory, task_facts, task_state, write_card, write_weights
+from sidequest.models.saved import ENCODER, WEIGHTS, new_directory, task_state, write_card, write_weights
 from sidequest.models.tokenising import TextInputs, Texts, flat_tags, tokenise_texts, tokenise_words
 from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
@@ -138,7 +138,6 @@ class CustomFamily(Family):
         return CustomModel(made, tasks, seed)
 
     def export(self, model: MultiTaskModel, task: Task, directory: Path) -> None:
-        tasks = [task_facts(other) for other in self.suite.tasks.values()]
         settings = self.settings.model_copy(update={"kind": self.kind, "encoder": ENCODER})
         with new_directory(directory) as place:
             state = task_state(model, task.name) if isinstance(model, CustomModel) else model.state_dict()
@@ -154,7 +153,7 @@ class CustomFamily(Family):
                 settings,
                 loads_with="sidequest.models.load",
                 scale=self.scales[task.name],
-                extra={"tasks": tasks},
+                tasks=list(self.suite.tasks.values()),
             )
 
     def restore(self, directory: Path) -> MultiTaskModel:

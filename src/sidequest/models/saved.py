@@ -6,30 +6,33 @@ A directory is written beside its place and then renamed: a crash leaves the old
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
+from pydantic import Field, FiniteFloat, PositiveInt, model_validator
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from sidequest import __version__
 from sidequest.errors import SettingsError
-from sidequest.files import read_json, write_json
+from sidequest.files import read_json
 from sidequest.models.base import TargetScale, head_key
 from sidequest.models.encoders import Encoder
+from sidequest.records.base import Part, Record
 from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.task import Form, Objective, Task
 
-FORMAT = 1
 CARD = "sidequest.json"
+READING = "reading.json"  # of sidequest 0.1, beside the card: how the user's files are read
 WEIGHTS = "model.safetensors"
 ENCODER = "encoder"
 
@@ -51,6 +54,94 @@ def new_directory(directory: Path) -> Iterator[Path]:
         shutil.rmtree(workplace, ignore_errors=True)
 
 
+class ImageFacts(Part):
+    """shape: channels, height, width."""
+
+    shape: tuple[PositiveInt, PositiveInt, PositiveInt]
+    dtype: Annotated[str, Field(pattern=r"^(u?int|float)(8|16|32|64)$")]
+
+
+class TaskFacts(Part):
+    """Everything about a task but its rows. inputs: as in `Task`: how the user's files are read, and how labels are written."""
+
+    name: str
+    objective: Objective
+    form: Form
+    labels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    columns: tuple[Literal["text", "text_b", "choices", "tokens", "image"], ...]
+    image: ImageFacts | None = None
+    inputs: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _images_have_a_shape(self) -> Self:
+        if ("image" in self.columns) != (self.image is not None):
+            raise ValueError("a task on images, and no other, has the shape of its images")
+        return self
+
+
+class Units(Part):
+    """mean, deviation: what a regression's output is multiplied with and moved by."""
+
+    mean: FiniteFloat = 0.0
+    deviation: FiniteFloat = 1.0
+
+
+class Calibration(Part):
+    """The temperature that makes probabilities fit the truth best on a split, and what it changed there: the mean negative
+    log-likelihood and the expected calibration error, before and after. items: rows, words or decisions that it was fitted to."""
+
+    temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    split: str
+    items: int
+    loss: tuple[float, float]
+    error: tuple[float, float]
+
+
+class ModelCard(Record):
+    """`sidequest.json`: which task a model solves, and how its inputs are made.
+
+    loads_with: the class that reads the directory, of transformers or of sidequest. target: the units of a regression's output;
+    the plain ones where the weights already give the original units. tasks: the suite's, for a user's own network, which is built
+    from them. weights: the digest of the weights' file. calibration: None where nobody asked for one.
+    """
+
+    FILE: ClassVar[str] = CARD
+    MADE_BY: ClassVar[str] = "sidequest train"
+    VERSION: ClassVar[int] = 2
+
+    version: int = 2
+    sidequest: str
+    loads_with: str
+    task: TaskFacts
+    model: ModelSettings
+    target: Units = Units()
+    tasks: tuple[TaskFacts, ...] = ()
+    weights: str = ""
+    calibration: Calibration | None = None
+
+    @classmethod
+    def upgraded(cls, data: Any, version: int) -> Any:
+        if data.get("format") != 1:
+            raise ValueError(f"this sidequest reads model formats 1 and 2, found {data.get('format', version)!r}")
+        return {key: value for key, value in data.items() if key != "format"}
+
+    @classmethod
+    def read_from(cls, directory: Path) -> ModelCard:
+        """The card of an exported model."""
+        if not (directory / CARD).is_file():
+            raise SettingsError(f"{directory}: not a model exported by sidequest: it has no {CARD}")
+        card = cls.read(directory)
+        if card.task.inputs or not (directory / READING).is_file():
+            return card
+        try:  # sidequest 0.1 kept them in a file of their own
+            inputs = read_json(directory / READING)
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"{directory / READING}: cannot be read as JSON: {error}") from None
+        task = card.task.model_dump(mode="json") | {"inputs": inputs}
+        return cls.of(card.to_json() | {"task": task}, directory / READING)
+
+
 def write_card(
     directory: Path,
     task: Task,
@@ -58,70 +149,70 @@ def write_card(
     *,
     loads_with: str,
     scale: TargetScale | None = None,
-    extra: Mapping[str, Any] | None = None,
+    tasks: Sequence[Task] = (),
 ) -> None:
-    """Write `sidequest.json`. loads_with: the class that reads the directory, of transformers or of sidequest.
-    scale: the units of a regression's output; None where the weights already give the original ones."""
+    """Write `sidequest.json` into a directory that has all its other files. scale: the units of a regression's output; None where
+    the weights already give the original ones."""
     scale = scale or TargetScale()
-    card = {
-        "format": FORMAT,
-        "sidequest": __version__,
-        "loads_with": loads_with,
-        "task": task_facts(task),
-        "model": settings.model_dump(mode="json"),
-        "target": {"mean": scale.mean, "deviation": scale.deviation},
-    }
-    write_json(directory / CARD, card | dict(extra or {}))
+    weights = directory / WEIGHTS
+    ModelCard(
+        sidequest=__version__,
+        loads_with=loads_with,
+        task=task_facts(task),
+        model=settings,
+        target=Units(mean=scale.mean, deviation=scale.deviation),
+        tasks=tuple(map(task_facts, tasks)),
+        weights=_file_digest(weights) if weights.is_file() else "",
+    ).write(directory)
 
 
-def read_card(directory: Path) -> dict[str, Any]:
-    path = directory / CARD
-    if not path.is_file():
-        raise SettingsError(f"{directory}: not a model exported by sidequest: it has no {CARD}")
-    try:
-        card = read_json(path)
-    except ValueError as error:
-        raise SettingsError(f"{path}: {error}") from None
-    if not isinstance(card, dict) or card.get("format") != FORMAT:
-        found = card.get("format") if isinstance(card, dict) else type(card).__name__
-        raise SettingsError(f"{path}: this sidequest reads model format {FORMAT}, found {found!r}")
-    return card
+def check_weights(directory: Path, card: ModelCard) -> None:
+    """Refuse weights that are not those which were exported: a flipped bit would predict without a word."""
+    path = directory / WEIGHTS
+    if card.weights and (not path.is_file() or _file_digest(path) != card.weights):
+        raise SettingsError(f"{path}: the weights are not those that were exported: missing, damaged or exchanged")
 
 
-def task_facts(task: Task) -> dict[str, Any]:
-    """What a model needs to know about a task that it was trained on: everything but the rows."""
-    facts: dict[str, Any] = {
-        "name": task.name,
-        "objective": task.objective.value,
-        "form": task.form.value,
-        "labels": list(task.labels),
-        "metrics": list(task.metrics),
-    }
+def task_facts(task: Task) -> TaskFacts:
+    """What a model needs to know about a task that it was trained on."""
     columns = next(iter(task.splits.values())).columns if task.splits else {}
-    facts["columns"] = sorted(columns)
-    if "image" in columns:
-        facts["image"] = {"shape": list(columns["image"].shape[1:]), "dtype": str(columns["image"].dtype)}
-    return facts
+    image = columns.get("image")
+    return TaskFacts(
+        name=task.name,
+        objective=task.objective,
+        form=task.form,
+        labels=task.labels,
+        metrics=task.metrics,
+        columns=tuple(sorted(columns)),
+        image=None if image is None else ImageFacts(shape=image.shape[1:], dtype=str(image.dtype)),
+        inputs={key: dict(value) for key, value in task.inputs.items()},
+    )
 
 
-def rowless_task(facts: Mapping[str, Any]) -> Task:
+def rowless_task(facts: TaskFacts) -> Task:
     """A task without rows, from its facts; images keep their shape."""
     columns: dict[str, Any] = {}
-    for name in facts["columns"]:
+    for name in facts.columns:
         if name == "image":
-            columns[name] = np.zeros((0, *facts["image"]["shape"]), dtype=facts["image"]["dtype"])
+            assert facts.image is not None
+            columns[name] = np.zeros((0, *facts.image.shape), dtype=facts.image.dtype)
         else:
             listed = name in ("tokens", "choices")
             columns[name] = pa.array([], type=pa.list_(pa.string()) if listed else pa.string())
-    splits = {"train": Examples(columns, None, np.zeros(0, dtype=np.int64))}
     return Task(
-        facts["name"],
-        Objective(facts["objective"]),
-        Form(facts["form"]),
-        splits,
-        tuple(facts["labels"]),
-        tuple(facts["metrics"]),
+        name=facts.name,
+        objective=facts.objective,
+        form=facts.form,
+        splits={"train": Examples(columns, None, np.zeros(0, dtype=np.int64))},
+        labels=facts.labels,
+        metrics=facts.metrics,
+        inputs=facts.inputs,
     )
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_weights(directory: Path, state: Mapping[str, Tensor]) -> None:

@@ -1,23 +1,82 @@
-"""Predict the rows of a user's file with exported models."""
+"""Predict the rows of a user's file with exported models, and write what they say."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sidequest.errors import SettingsError
-from sidequest.files import read_json
+import numpy as np
+
+from sidequest.errors import SettingsError, nearest
 from sidequest.models import load
-from sidequest.runs.training import READING
-from sidequest.tasks.loading import read_rows
+from sidequest.tasks.encoding import indicator_columns
+from sidequest.tasks.rows import NewRows, column_names, read_new_rows
+from sidequest.tasks.spec import TaskSpec
+from sidequest.tasks.task import Form, Objective
+
+if TYPE_CHECKING:
+    from sidequest.models.predictions import Predictions
+
+FORMATS = (".csv", ".jsonl", ".parquet")
+SEPARATOR = ";"  # between the labels of a row, where the training files had lists
 
 
-def predict_file(models: Sequence[Path], file: Path, *, factory: str | None = None) -> list[dict[str, Any]]:
-    """One plain dict per row, in the file's order. Several models average their probabilities or values.
+@dataclass(frozen=True)
+class PredictedFile:
+    """Predictions of a file's rows, in its order. scores: every metric of the task over the rows that have labels."""
+
+    predictions: Predictions
+    rows: NewRows
+    scores: dict[str, float] | None
+
+    @property
+    def separator(self) -> str:
+        """What stands between the labels of a row in csv: the same as in the training files, if they had one."""
+        return str(self.predictions.task.inputs.get("target", {}).get("label_separator", SEPARATOR))
+
+    def columns(
+        self, *, probabilities: bool = False, inputs: bool = True, keep: Sequence[str] = ()
+    ) -> dict[str, list[Any]]:
+        """What is written, column by column: `id` (the row's number in the file, from 0), the columns of the file that were asked
+        for, the inputs, and the predictions. A prediction whose name is taken gets `predicted_` before it.
+
+        keep: more columns of the file; one that is called `id` takes the place of the row's number.
+        """
+        table = self.rows.table
+        for name in keep:
+            if name not in table.columns:
+                raise SettingsError(f"--keep {name}: {table.source} has no such column. {nearest(name, table.columns)}")
+        out: dict[str, list[Any]] = {"id": self.rows.examples.ids.tolist()}
+        out |= {name: _plain(table.columns[name]) for name in keep}
+        if inputs and self.predictions.task.form is not Form.IMAGE:
+            own = column_names(self.predictions.task)
+            for canonical, column in self.rows.examples.columns.items():
+                name = own[canonical]  # a template, or several columns, are called by the input that they make
+                known = isinstance(name, str) and name in table.columns
+                out.setdefault(name if known else canonical, _plain(column))
+        said = self._said(probabilities)
+        return out | {(f"predicted_{name}" if name in out else name): values for name, values in said.items()}
+
+    def _said(self, probabilities: bool) -> dict[str, list[Any]]:
+        """Predictions, several labels in the way that the training files had them: as a list, or as 0/1 columns."""
+        said = self.predictions.columns(probabilities=probabilities)
+        task = self.predictions.task
+        facts = task.inputs.get("target", {})
+        if task.objective is not Objective.MULTILABEL or not facts or "label" in facts:
+            return said
+        assert self.predictions.marks is not None
+        names = {label: column for column, label in indicator_columns(TaskSpec(**facts)).items()}
+        marks = {names[label]: self.predictions.marks[:, i].astype(int).tolist() for i, label in enumerate(task.labels)}
+        return marks | {key: values for key, values in said.items() if key != "labels"}
+
+
+def predict_file(models: Sequence[Path], file: Path, *, factory: str | None = None) -> PredictedFile:
+    """Predict a file's rows, and score those that have labels. Several models average their probabilities or values.
 
     factory: for custom models, the user's function that builds them; code is run only if it is named here.
     """
@@ -27,37 +86,72 @@ def predict_file(models: Sequence[Path], file: Path, *, factory: str | None = No
         if not directory.is_dir():
             raise SettingsError(f"{directory}: not a model directory; `sidequest train` writes one")
     predictor = Predictor.ensemble([load(directory, factory=factory) for directory in models])
-    reading = models[0] / READING
-    # A model exported from Python has no file to imitate: the columns then have their canonical names.
-    inputs = read_json(reading) if reading.exists() else {}
-    return predictor.predict(read_rows(file, inputs or _canonical(predictor.task.form))).to_rows()
+    rows = read_new_rows(file, predictor.task)
+    predictions = predictor.predict(rows.examples)
+    scores = None if rows.target is None else predictions.scores(rows.target, rows.labelled)
+    return PredictedFile(predictions, rows, scores)
 
 
-def _canonical(form: str) -> dict[str, dict[str, Any]]:
-    names = {"text": ["text"], "pair": ["text", "text_b"], "choices": ["text", "choices"], "tokens": ["tokens"]}
-    return {"columns": {name: name for name in names.get(form, ["image"])}}
+def check_format(path: Path | None) -> str:
+    """The suffix that says in which format predictions are written; csv for standard output."""
+    suffix = ".csv" if path is None else path.suffix.lower()
+    if suffix not in FORMATS:
+        raise SettingsError(f"{path}: predictions are written as {', '.join(FORMATS)}, found {suffix!r}")
+    return suffix
 
 
-def as_jsonl(rows: list[dict[str, Any]]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+def as_bytes(columns: Mapping[str, list[Any]], suffix: str, separator: str = SEPARATOR) -> bytes:
+    """Columns as a file. separator: between the labels of a row in csv, which has no lists."""
+    if suffix == ".parquet":
+        return as_parquet(columns)
+    return (as_jsonl(columns) if suffix == ".jsonl" else as_csv(columns, separator)).encode()
 
 
-def as_csv(rows: list[dict[str, Any]]) -> str:
-    """A column per class for probabilities; tags of a row separated by spaces."""
-    flat = [_flat(row) for row in rows]
-    out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=list(flat[0]) if flat else ["label"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-    return out.getvalue().rstrip("\n")
+def as_jsonl(columns: Mapping[str, list[Any]]) -> str:
+    rows = zip(*columns.values(), strict=True)
+    return "".join(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) + "\n" for row in rows)
 
 
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for key, value in row.items():
-        if key == "probabilities":
-            pairs = value.items() if isinstance(value, dict) else enumerate(value)
-            out |= {f"probability_{name}": f"{share:.6g}" for name, share in pairs}
+def as_csv(columns: Mapping[str, list[Any]], separator: str = SEPARATOR) -> str:
+    """A column per class for probabilities. Words, their tags and their probabilities are separated by spaces, labels and choices
+    by the separator."""
+    flat: dict[str, list[Any]] = {}
+    for name, values in columns.items():
+        if name.removeprefix("predicted_") == "probabilities":
+            flat |= _probability_columns(values)
+        elif any(isinstance(value, list) for value in values):
+            between = " " if name in ("tokens", "tags", "predicted_tags") else separator
+            flat[name] = [between.join(map(str, value)) for value in values]
         else:
-            out[key] = " ".join(value) if isinstance(value, list) else value
-    return out
+            flat[name] = values
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(flat)
+    writer.writerows(zip(*flat.values(), strict=True))
+    return out.getvalue()
+
+
+def as_parquet(columns: Mapping[str, list[Any]]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    out = io.BytesIO()
+    pq.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), out)
+    return out.getvalue()
+
+
+def _probability_columns(rows: list[Any]) -> dict[str, list[str]]:
+    """`probability_LABEL`: of a row, or of each of its words."""
+    if not rows:
+        return {}
+    if isinstance(rows[0], dict):
+        return {f"probability_{label}": [f"{row[label]:.6g}" for row in rows] for label in rows[0]}
+    if rows[0] and isinstance(rows[0][0], dict):
+        return {
+            f"probability_{tag}": [" ".join(f"{word[tag]:.6g}" for word in row) for row in rows] for tag in rows[0][0]
+        }
+    return {f"probability_{choice}": [f"{row[choice]:.6g}" for row in rows] for choice in range(len(rows[0]))}
+
+
+def _plain(column: Any) -> list[Any]:
+    return column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sidequest.files import write_json
 from sidequest.learning.fit import Progress, fit, kept_score, score_of
 from sidequest.learning.meter import Meter
 from sidequest.recipe import Recipe
@@ -18,7 +17,8 @@ from sidequest.tasks.majority import majority_score
 from sidequest.tasks.metrics import compute_all
 from sidequest.tasks.suite import Suite
 
-READING = "reading.json"  # beside an exported model: how the user's files are read, so that `predict` reads them alike
+if TYPE_CHECKING:
+    from sidequest.models.saved import Calibration
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Trained:
 
     select, report: every metric of the primary. tasks: of the primary on *report*, and of all tasks when the goal is `average`.
     score, select_score: what the goal is, on *report* and on *select*. predictions: on *report*, by task.
+    calibration: of the exported model's probabilities, if asked for.
     """
 
     select: dict[str, float]
@@ -38,6 +39,7 @@ class Trained:
     meter: Meter
     majority: float | None
     predictions: dict[str, Any]
+    calibration: Calibration | None = None
 
 
 def train_recipe(
@@ -48,10 +50,12 @@ def train_recipe(
     directory: Path | None = None,
     trained: Path | None = None,
     progress: Progress | None = None,
+    calibrate: bool = False,
 ) -> Trained:
     """Train on the recipe's phases; with a directory, export the model there and continue a killed training.
 
     trained: weights that the method itself has trained and saved (`Method.trains_model`); they are taken as they are.
+    calibrate: fit the temperature of the exported model's probabilities on *select*.
     The model exported is the best on *select*; *report* is looked at once, at the end, and decides nothing.
     """
     learner = setup.learner(seed)
@@ -92,7 +96,11 @@ def train_recipe(
     )
     if directory is not None:
         setup.family.export(learner.model, suite.tasks[primary], directory / "model")
-        write_json(directory / "model" / READING, suite.tasks[primary].inputs)
+        if calibrate:
+            from sidequest.models.calibration import calibrate as fit_temperature
+
+            fitted = fit_temperature(setup.family, learner.model, suite.tasks[primary], directory / "model")
+            scores = replace(scores, calibration=fitted)
         scores_record(setup, scores, seed).write(directory)
         if checkpoints is not None and checkpoints.exists():
             shutil.rmtree(checkpoints)

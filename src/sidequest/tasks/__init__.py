@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from sidequest.tasks.check import CheckReport, check_suite
     from sidequest.tasks.examples import Examples
     from sidequest.tasks.guessing import guess_suite
-    from sidequest.tasks.loading import load_suite, load_task, read_rows
+    from sidequest.tasks.loading import load_suite, load_task
     from sidequest.tasks.memory import make_task, rows_to_examples
     from sidequest.tasks.metrics import compute
+    from sidequest.tasks.rows import read_rows
     from sidequest.tasks.suite import Suite
     from sidequest.tasks.task import Form, Objective, Task
 
@@ -43,9 +44,10 @@ _HOMES = {
     "check": ("CheckReport", "check_suite"),
     "examples": ("Examples",),
     "guessing": ("guess_suite",),
-    "loading": ("load_suite", "load_task", "read_rows"),
+    "loading": ("load_suite", "load_task"),
     "memory": ("make_task", "rows_to_examples"),
     "metrics": ("compute",),
+    "rows": ("read_rows",),
     "suite": ("Suite",),
     "task": ("Form", "Objective", "Task"),
 }

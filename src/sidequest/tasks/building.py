@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from sidequest.tasks.class_weights import class_weights
-from sidequest.tasks.columns import WORD_COLUMNS, form_of, input_columns, relisted
+from sidequest.tasks.columns import WORD_COLUMNS, form_of, input_columns
+from sidequest.tasks.encoding import Target, encoded_target, label_list, target_facts, written_target
 from sidequest.tasks.examples import Column, Examples
 from sidequest.tasks.metrics import check_metric, default_metrics
-from sidequest.tasks.multilabel import indicator_lists, label_lists, label_matrix, matrix_lists
+from sidequest.tasks.permuted import shuffled
 from sidequest.tasks.problems import Problems
 from sidequest.tasks.readers import Table
 from sidequest.tasks.spec import TaskSpec
 from sidequest.tasks.splits import carve, generator, limit, report_rows, select_rows
-from sidequest.tasks.targets import (
-    Labels,
-    as_iob2,
-    class_indices,
-    label_texts,
-    numbers,
-    tag_indices,
-    tag_texts,
-    uses_iob,
-)
+from sidequest.tasks.targets import Labels, as_iob2, uses_iob
 from sidequest.tasks.task import SPLITS, ClassWeights, Objective, Task
 from sidequest.tasks.unlabelled import drop_unlabelled
-
-Target: TypeAlias = "np.ndarray | pa.Array"
 
 
 @dataclass(frozen=True)
@@ -112,7 +101,11 @@ def build_task(
         kind=spec.kind,
         notes=(*notes, *reading_notes, *more_notes),
         sources={s: table.source for s, table in origin.items()},
-        inputs={"columns": inputs, "reading": dict(reading or {})},
+        inputs={
+            "columns": inputs,
+            "reading": dict(reading or {}),
+            "target": target_facts(spec, columns),
+        },
         class_weights=weights,
     )
     return LoadedTask(task, origin)
@@ -149,7 +142,7 @@ def _targets(
     for split, table in tables.items():
         with problems.catch(name, split):
             if objective is not Objective.TAGGING or split in shown:
-                written[split] = _written(spec, objective, table, shown.get(split, {}), columns)
+                written[split] = written_target(spec, objective, table, shown.get(split, {}), columns)
     if objective is Objective.REGRESSION or "train" not in written:
         return (), written, notes
     if objective is Objective.TAGGING and (
@@ -162,66 +155,15 @@ def _targets(
     targets: dict[str, Target] = {}
     labels: Labels | None = None
     with problems.catch(name, "train"):
-        labels = _label_list(spec, objective, tables["train"], written["train"], shown.get("train", {}), columns)
+        labels = label_list(spec, objective, tables["train"], written["train"], shown.get("train", {}), columns)
     if labels is None:
         return (), targets, notes
     for split, values in written.items():
         with problems.catch(name, split):
-            targets[split] = ENCODERS[objective](values, labels, tables[split])
-            if objective is Objective.CHOICE and split in shown:
-                _check_choices(targets[split], shown[split]["choices"], tables[split])
+            targets[split] = encoded_target(objective, values, labels, tables[split], shown.get(split, {}))
     if "train" in targets and (fault := _nothing_to_learn(objective, targets["train"], labels)):
         problems.error(f"{tables['train'].source}: {fault}", task=name, split="train")
     return labels.names, targets, notes
-
-
-# How labels as written become a target: (labels as written, the label list, the table for messages) → target.
-ENCODERS: dict[Objective, Callable[[Target, Labels, Table], Target]] = {
-    Objective.CLASSIFICATION: class_indices,
-    Objective.CHOICE: class_indices,
-    Objective.MULTILABEL: label_matrix,
-    Objective.TAGGING: tag_indices,
-}
-
-
-def _written(
-    spec: TaskSpec, objective: Objective, table: Table, inputs: Mapping[str, Column], columns: Mapping[str, Any]
-) -> Target:
-    """The target of one split as its file has it: numbers, a label text per row, or lists of label texts."""
-    if objective is Objective.REGRESSION:
-        return numbers(table, columns["label"])
-    if objective is Objective.TAGGING:
-        return tag_texts(table, columns["tags"], inputs["tokens"])
-    if objective is not Objective.MULTILABEL:
-        return label_texts(table, columns["label"])
-    if "label" not in columns:
-        assert spec.labels is not None, "a spec without faults names a label column or 0/1 columns"
-        named = spec.labels if isinstance(spec.labels, Mapping) else {label: label for label in spec.labels}
-        return indicator_lists(table, named)
-    name = table.name_of(columns["label"])
-    if isinstance(table.columns[name], np.ndarray) and table.columns[name].ndim == 2:
-        return matrix_lists(table, name, tuple(spec.labels or ()))
-    return label_lists(table, name, spec.label_separator, spec.allow_empty)
-
-
-def _label_list(
-    spec: TaskSpec,
-    objective: Objective,
-    train: Table,
-    written: pa.Array,
-    shown: Mapping[str, Column],
-    columns: Mapping[str, Any],
-) -> Labels:
-    if spec.labels is not None:
-        return Labels.fixed(spec.labels)
-    if objective is Objective.CHOICE:
-        widest = max((len(row) for row in shown["choices"]), default=0) if "choices" in shown else 0
-        return Labels.fixed(tuple(str(i) for i in range(widest)))
-    column = train.name_of(columns["tags" if objective is Objective.TAGGING else "label"])
-    if column in train.label_names:
-        return Labels.fixed(train.label_names[column])
-    flat = written.flatten() if pa.types.is_list(written.type) else written
-    return Labels.occurring(flat.unique().to_pylist())
 
 
 def _nothing_to_learn(objective: Objective, target: Target, labels: Labels) -> str:
@@ -239,14 +181,6 @@ def _nothing_to_learn(objective: Objective, target: Target, labels: Labels) -> s
     return f"every row has the label {labels.names[int(present[0])]!r}; there is nothing to learn"
 
 
-def _check_choices(target: Target, choices: Column, table: Table) -> None:
-    widths = np.asarray(choices.value_lengths(), dtype=np.int64)
-    wrong = np.asarray(target) >= widths
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise table.fault(row, f"the label names choice {target[row]} (counted from 0) of {widths[row]}")
-
-
 def _split(
     name: str, rows: dict[str, Examples], spec: TaskSpec, objective: Objective, seed: int, primary: bool
 ) -> tuple[dict[str, Examples], list[str]]:
@@ -256,9 +190,9 @@ def _split(
         train, rows["report"] = carve(train, report_rows(len(train)), objective, generator(seed, name, "report"))
         notes.append(f"report: {len(rows['report'])} rows carved from train, because no report split was given")
     if spec.shuffle_labels:
-        train = _shuffled(train, generator(seed, name, "shuffle"))
+        train = shuffled(train, objective, generator(seed, name, "shuffle"))
         if "select" in rows:
-            rows["select"] = _shuffled(rows["select"], generator(seed, name, "shuffle", "select"))
+            rows["select"] = shuffled(rows["select"], objective, generator(seed, name, "shuffle", "select"))
         notes.append("train and select: labels shuffled, as `shuffle_labels` asks")
     if spec.limit is not None and len(train) > spec.limit:
         notes.append(
@@ -274,14 +208,3 @@ def _split(
             notes.append(f"{split}: limited to {most} of {len(rows[split])} rows")
             rows[split] = limit(rows[split], most, objective, generator(seed, name, "limit", split))
     return {split: rows[split] for split in SPLITS if split in rows}, notes
-
-
-def _shuffled(examples: Examples, rng: np.random.Generator) -> Examples:
-    """The same rows with permuted targets; tags are permuted over all words."""
-    target = examples.target
-    if isinstance(target, np.ndarray):
-        return Examples(examples.columns, target[rng.permutation(len(target))], examples.ids)
-    assert target is not None, "rows to train on have targets"
-    flat = np.asarray(target.flatten(), dtype=np.int64)
-    lengths = np.asarray(target.value_lengths(), dtype=np.int64)
-    return Examples(examples.columns, relisted(lengths, pa.array(flat[rng.permutation(len(flat))])), examples.ids)

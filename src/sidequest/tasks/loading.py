@@ -11,8 +11,6 @@ from sidequest.errors import SettingsError, unknown
 from sidequest.settings import parse
 from sidequest.tasks import catalog
 from sidequest.tasks.building import LoadedTask, build_task
-from sidequest.tasks.examples import Examples
-from sidequest.tasks.memory import rows_to_examples
 from sidequest.tasks.multimnist import multimnist_tables
 from sidequest.tasks.overlap import without_overlap
 from sidequest.tasks.problems import Problems
@@ -81,16 +79,6 @@ def load_task(
     problems.raise_errors()
     assert loaded is not None, "a task without errors is a task"
     return loaded.task
-
-
-def read_rows(path: Path, inputs: Mapping[str, Mapping[str, Any]]) -> Examples:
-    """The rows of a file to predict, read as the task's own files were. inputs: `Task.inputs`."""
-    reading = ReadSettings(**inputs.get("reading", {}))
-    guessed = guess_format(path)
-    if guessed is not None and guessed != reading.format:
-        reading = ReadSettings(format=guessed)
-    table = read_idx(path, None) if reading.format == "idx" else read_file(path, reading)
-    return rows_to_examples(table, inputs["columns"])
 
 
 def _embedded(name: str) -> Suite:

@@ -15,11 +15,15 @@ from sidequest.tasks.task import Objective, Task
 
 def permuted(task: Task, seed: int) -> Task:
     """The same rows and the same targets, but whose target is whose is random: a function of the seed and the task's name."""
-    train = task.train
-    if train.target is None:
-        raise ValueError(f"task {task.name!r} has no targets to shuffle")
-    target = _shuffled(train, task.objective, generator(seed, task.name, "permuted"))
-    return dataclasses.replace(task, splits={**task.splits, "train": dataclasses.replace(train, target=target)})
+    train = shuffled(task.train, task.objective, generator(seed, task.name, "permuted"))
+    return dataclasses.replace(task, splits={**task.splits, "train": train})
+
+
+def shuffled(rows: Examples, objective: Objective, rng: np.random.Generator) -> Examples:
+    """The same rows with permuted targets."""
+    if rows.target is None:
+        raise ValueError("these rows have no targets to shuffle")
+    return dataclasses.replace(rows, target=_shuffled(rows, objective, rng))
 
 
 def _shuffled(train: Examples, objective: Objective, rng: np.random.Generator) -> np.ndarray | pa.Array:

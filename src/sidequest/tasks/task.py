@@ -64,8 +64,8 @@ class Task:
     class_weights: what rows of each class count in the loss, see `class_weights`; None: all the same.
     metric: the score of the task; `metrics` are all scores that a report shows, the first is `metric`.
     notes: what was decided while reading (a carved split, a limit), for `check` and the report.
-    inputs: `columns` and `reading`: what the inputs are called in the user's files and how such files are read, plain data;
-        with it `loading.read_rows` reads a file to predict.
+    inputs: `columns`, `reading` and `target`: what the inputs are called in the user's files, how such files are read, and how
+        labels are written there; plain data, with which `sidequest.tasks.rows` reads a file to predict.
     """
 
     name: str

@@ -126,7 +126,7 @@ def likely_metric(label: Label) -> str | list[str]:
     if label.objective == "regression":
         return ["pearson", "spearman"]
     if label.objective == "multi-label":
-        return ["micro_f1", "macro_f1"]
+        return ["micro_f1", "macro_f1", "subset_accuracy"]
     counts = [count for _, count in label.columns[0].counts]
     return "accuracy" if counts[0] <= BALANCED * sum(counts) else ["macro_f1", "accuracy"]
 
