@@ -10,7 +10,14 @@ import pytest
 import torch
 
 from sidequest.errors import SettingsError
-from sidequest.learning.protocol import Discrimination, Warmup
+from sidequest.learning.protocol import (
+    Deltas,
+    Discrimination,
+    HeadImportance,
+    PredictionGain,
+    TaskDiscriminator,
+    Warmup,
+)
 from sidequest.learning.torch import randomness
 from sidequest.learning.torch.learner import TorchLearner
 from sidequest.models import devices
@@ -66,8 +73,8 @@ def test_training_and_evaluation_stay_on_the_device_and_give_the_cpu_s_results(w
     for task in here.tasks:
         assert there.train(task, 1) == pytest.approx(here.train(task, 1))
         assert there.evaluate_all(task) == pytest.approx(here.evaluate_all(task), abs=1e-4)
-        assert there.train_with_gain(task) == pytest.approx(here.train_with_gain(task))
-    found = [learner.train_with_gain("primary", target="pairs") for learner in (here, there)]
+        assert there[PredictionGain].train_with_gain(task) == pytest.approx(here[PredictionGain].train_with_gain(task))
+    found = [learner[PredictionGain].train_with_gain("primary", target="pairs") for learner in (here, there)]
     assert found[0] == pytest.approx(found[1])
     snapshot = there.snapshot()
     expected = there.train("choice", 1)
@@ -81,22 +88,32 @@ def test_powers_stay_on_the_device(word_bert, kind, device):
     here, there = twins(setup_of(word_bert, kind), device)
     found = []
     for learner in (here, there):
-        learner.begin_deltas(dict.fromkeys(learner.tasks, 4))
-        deltas = [learner.collect_delta(task, 1) for task in ("primary", "pairs")]
-        loss, gradient = learner.merged_loss("primary", deltas, np.array([0.5, 1.0]))
-        learner.apply_deltas(deltas, np.array([0.5, 1.0]))
+        learner[Deltas].begin_deltas(dict.fromkeys(learner.tasks, 4))
+        deltas = [learner[Deltas].collect_delta(task, 1) for task in ("primary", "pairs")]
+        loss, gradient = learner[Deltas].merged_loss("primary", deltas, np.array([0.5, 1.0]))
+        learner[Deltas].apply_deltas(deltas, np.array([0.5, 1.0]))
         found.append([loss, *gradient, learner.evaluate("primary")])
     assert found[0] == pytest.approx(found[1], rel=1e-4)
     if kind.startswith("hf"):
-        importances = [learner.head_importance("choice", Warmup(epochs=0.1)) for learner in (here, there)]
+        importances = [
+            learner[HeadImportance].head_importance("choice", Warmup(epochs=0.1)) for learner in (here, there)
+        ]
         np.testing.assert_allclose(*importances, rtol=1e-5)
     of = Discrimination(rows=10, epochs=0.3)
     for learner in (here, there):
-        learner.train_discriminator(of)
-    np.testing.assert_allclose(here.similarities("pairs", of), there.similarities("pairs", of), rtol=1e-4, atol=1e-6)
+        learner[TaskDiscriminator].train_discriminator(of)
+    np.testing.assert_allclose(
+        here[TaskDiscriminator].similarities("pairs", of),
+        there[TaskDiscriminator].similarities("pairs", of),
+        rtol=1e-4,
+        atol=1e-6,
+    )
     rows = here.suite["pairs"].train.ids[:4]
     np.testing.assert_allclose(
-        here.pooled_features("pairs", rows, of), there.pooled_features("pairs", rows, of), rtol=1e-4, atol=1e-6
+        here[TaskDiscriminator].pooled_features("pairs", rows, of),
+        there[TaskDiscriminator].pooled_features("pairs", rows, of),
+        rtol=1e-4,
+        atol=1e-6,
     )
 
 
