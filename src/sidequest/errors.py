@@ -9,10 +9,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import ClassVar
 
 
 class SidequestError(Exception):
-    """Something the user did or gave; the message says what, where, and what is allowed."""
+    """Something the user did or gave; the message says what, where, and what is allowed.
+
+    exit_code: of the command line. 2 is bad input; what the world did to a good one is 1.
+    """
+
+    exit_code: ClassVar[int] = 2
 
 
 class DataError(SidequestError):
@@ -35,6 +41,26 @@ class ReportSplitRefused(SidequestError):
 
 class RunMismatch(SidequestError):
     """A run directory or recipe belongs to other settings or other data than those given."""
+
+
+class RunBusy(SidequestError):
+    """Another process is working in the run directory."""
+
+
+class Damaged(SidequestError):
+    """A stored file is not what was written: halved, changed, or of another kind."""
+
+    def __init__(self, path: object, why: str, remedy: str = "") -> None:
+        remedy = remedy or "Delete it and give the command that made it again"
+        super().__init__(f"{path}: is damaged: {why}. {remedy}.")
+        self.path = path
+        self.why = why
+
+
+class WorldError(SidequestError):
+    """The machine failed a command that was right: no room, no memory, a worker that was ended."""
+
+    exit_code: ClassVar[int] = 1
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

@@ -1,47 +1,245 @@
-"""Writing files so that a crash leaves the old file or the new one, never half of one; and content digests."""
+"""Files that a crash cannot halve and a flipped bit cannot change unseen.
+
+Writing. A file or directory is written under a name of its own, `.NAME.xxxxxxxx.part`, flushed to disk and renamed: readers see
+the old one or the new one. Whoever writes holds a lock on its part; a part that nobody holds was left by a killed process, and
+the next write into the same directory removes it.
+
+Reading. A JSON object ends with `sha256`, the digest of the rest. Files that are not JSON are named with their digests in a JSON
+file beside them. A file that does not fit its digest is `Damaged`. One without a digest was written by hand and is taken as it
+is, unless the reader knows that only sidequest writes such files (`must_be_sealed`).
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
 import os
-import tempfile
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from sidequest.errors import Damaged
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write to a temporary file beside `path`, flush to disk, rename."""
+try:
+    import fcntl
+except ImportError:  # not a Unix system: parts of killed processes are known by their age alone
+    fcntl = None  # type: ignore[assignment]
+
+PART = ".part"
+SEAL = "sha256"
+FORGOTTEN = 86_400  # seconds after which a part is removed where the file system has no locks
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write into; it takes its name when all went well, and is gone otherwise."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    remove_parts(path.parent)
+    part, handle = _new_part(path)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+            os.replace(part, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Canonical JSON: sorted keys, so that equal values are equal bytes."""
+@contextmanager
+def atomic_directory(directory: Path) -> Iterator[Path]:
+    """A directory to fill; it takes the place of `directory` when all went well, and is gone otherwise."""
+    directory = Path(os.path.abspath(directory))
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    remove_parts(directory.parent)
+    part = _part_name(directory)
+    part.mkdir()
+    held = _hold(part)
+    fresh = part / "new"
+    try:
+        fresh.mkdir()
+        yield fresh
+        if directory.exists():
+            os.replace(directory, part / "old")
+        os.replace(fresh, directory)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        if held is not None:
+            os.close(held)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    with atomic_file(path) as file:
+        file.write(data)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """A second name for every file of a directory; a copy where the file system has no second names."""
+    for path in source.rglob("*"):
+        if path.is_file():
+            place = target / path.relative_to(source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(path, place)
+            except OSError:
+                shutil.copyfile(path, place)
+
+
+def remove_parts(directory: Path) -> None:
+    """Remove what killed processes have left in a directory: parts that nobody holds."""
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.startswith(".") and entry.name.endswith(PART) and not _is_held(Path(entry.path)):
+                _remove(Path(entry.path))
+
+
+def remove_all_parts(directory: Path) -> None:
+    """The same for a directory and all inside it."""
+    for place, _, _ in os.walk(directory):
+        remove_parts(Path(place))
+
+
+def _part_name(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}")
+
+
+def _new_part(path: Path) -> tuple[Path, int]:
+    """A new file, held. Its mode is what the user's umask says."""
+    while True:
+        part = _part_name(path)
+        handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        _lock(handle)
+        with contextlib.suppress(FileNotFoundError):  # removed between its creation and the lock: once more
+            if os.path.samestat(os.stat(part), os.fstat(handle)):
+                return part, handle
+        os.close(handle)
+
+
+def _hold(part: Path) -> int | None:
+    """Hold a directory."""
+    if fcntl is None:
+        return None
+    handle = os.open(part, os.O_RDONLY)
+    _lock(handle)
+    return handle
+
+
+def _lock(handle: int) -> None:
+    if fcntl is not None:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+
+
+def _is_held(part: Path) -> bool:
+    """Whether somebody is writing it. Where there are no locks: whether it is young."""
+    try:
+        handle = os.open(part, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:  # gone, or not a file that sidequest made
+        return True
+    try:
+        if fcntl is None:
+            raise OSError
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return time.time() - os.fstat(handle).st_mtime < FORGOTTEN
+    finally:
+        os.close(handle)
+    return False
+
+
+def _remove(part: Path) -> None:
+    if part.is_dir() and not part.is_symlink():
+        shutil.rmtree(part, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+# JSON with a seal
+
+
+def write_json(path: Path, value: Any, *, seal: bool = True) -> None:
+    """Canonical JSON: sorted keys, so that equal values are equal bytes. An object is sealed with its digest, unless it is for
+    another program that would wonder at it."""
+    if seal and isinstance(value, dict):
+        value = sealed(value)
     write_atomically(path, (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode())
 
 
-def read_json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
+def sealed(value: dict[str, Any]) -> dict[str, Any]:
+    """Plain data with the digest of the rest as its last entry."""
+    plain = json.loads(json.dumps({key: kept for key, kept in value.items() if key != SEAL}))
+    return {**plain, SEAL: digest(plain)}
+
+
+def read_json(path: Path, *, must_be_sealed: bool = False) -> Any:
+    """Plain data without its seal. must_be_sealed: for files that only sidequest writes."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+        value = json.loads(text)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise Damaged(path, f"it is not JSON ({_first_line(error)})") from None
+    return unsealed(value, path, must_be_sealed=must_be_sealed)
+
+
+def unsealed(value: Any, path: Path, *, must_be_sealed: bool = False) -> Any:
+    """Check the seal of plain data, if it has one, and leave it out."""
+    if isinstance(value, dict) and SEAL in value:
+        plain = {key: kept for key, kept in value.items() if key != SEAL}
+        if value[SEAL] != digest(plain):
+            remedy = f"If it was changed on purpose, remove its `{SEAL}`; else delete it and give its command again"
+            raise Damaged(path, f"its content does not fit its {SEAL}", remedy)
+        return plain
+    if must_be_sealed:
+        raise Damaged(path, f"it has no {SEAL}")
+    return value
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+# Digests
 
 
 def digest(value: Any) -> str:
     """A content digest of plain data."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def file_digests(directory: Path) -> dict[str, str]:
+    """Of every file in a directory and inside it, by its path there."""
+    files = sorted(path for path in directory.rglob("*") if path.is_file())
+    return {path.relative_to(directory).as_posix(): file_digest(path) for path in files}
+
+
+def check_files(directory: Path, digests: Mapping[str, str]) -> None:
+    """Refuse a directory whose files are not those of the digests."""
+    for name, wanted in digests.items():
+        path = directory / name
+        try:
+            found = file_digest(path)
+        except OSError as error:
+            raise Damaged(path, f"it cannot be read ({error.strerror})") from None
+        if found != wanted:
+            raise Damaged(path, "its content does not fit the digest that was written with it")
 
 
 def npy_bytes(array: np.ndarray) -> bytes:

@@ -8,6 +8,7 @@ import pytest
 
 from sidequest.errors import SettingsError
 from sidequest.learning import fit as fitting
+from sidequest.learning.checkpoints import Checkpoints
 from sidequest.learning.fit import FitResult, apportion, fit, kept_score, phase_length, task_order
 from sidequest.recipe import Phase, Subset
 from sidequest.settings import TrainSettings
@@ -165,10 +166,10 @@ def test_a_killed_fit_continues_to_the_same_result(tmp_path, monkeypatch):
 
         monkeypatch.setattr(fitting, "score_of", score)
         with pytest.raises(Killed):
-            fit(tiny_learner(), phases, TRAIN, seed=1, checkpoints=directory, checkpoint_seconds=0)
+            fit(tiny_learner(), phases, TRAIN, seed=1, checkpoints=Checkpoints(directory, seconds=0))
         monkeypatch.undo()
         learner = tiny_learner()
-        found = fit(learner, phases, TRAIN, seed=1, checkpoints=directory, checkpoint_seconds=0)
+        found = fit(learner, phases, TRAIN, seed=1, checkpoints=Checkpoints(directory, seconds=0))
         assert found == expected
         assert learner.snapshot().plain == whole.snapshot().plain
         assert learner.evaluate_all("main-one", "report") == whole.evaluate_all("main-one", "report")

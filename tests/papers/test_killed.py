@@ -66,7 +66,7 @@ def test_killed_in_both_stages_and_resumed_to_the_same_bytes(tmp_path):
     run_autosem(tmp_path / "whole")
     killed = tmp_path / "killed"
     assert kill_when(killed, script, lambda line, count: "arm" in line and count == 12)
-    assert (killed / "checkpoints" / "state.json").exists()
+    assert list((killed / "checkpoints" / "selection").glob("*/record.json"))
     assert not (killed / "trials.log").exists()  # stage 2 had not begun
     assert kill_when(killed, script, lambda line, count: "mixture" in line)
     assert (killed / "trials.log").exists()

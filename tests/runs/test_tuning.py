@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from sidequest.errors import SettingsError
+from sidequest.errors import Damaged, SettingsError
 from sidequest.models import search_spaces
 from sidequest.runs import tuning as tuning_module
 from sidequest.runs.setup import Setup
@@ -98,7 +98,7 @@ def test_a_tuning_for_another_model_or_primary_is_refused(setup, tmp_path):
         Tuning(chosen={"train.epoch": 3}).apply(setup)
     path = tmp_path / "tuning.json"
     path.write_text("{")
-    with pytest.raises(SettingsError, match="is not a file that `sidequest tune` writes"):
+    with pytest.raises(Damaged, match="it is not JSON"):
         Tuning.read(path)
 
 

@@ -82,7 +82,7 @@ def test_a_computation_that_fails_leaves_nothing(tmp_path):
 
 def test_the_slower_of_two_processes_takes_what_the_faster_left(tmp_path, monkeypatch):
     """As on a system without locks: both compute, and one entry is left."""
-    monkeypatch.setattr("sidequest.search.head_cache._one_at_a_time", lambda place: nullcontext())
+    monkeypatch.setattr("sidequest.search.head_cache.locked", lambda path: nullcontext())
     values = np.ones((2, 1, 1), np.float32)
     faster = EvidenceCache(str, tmp_path)
 

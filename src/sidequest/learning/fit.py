@@ -5,17 +5,15 @@ This is the schedule, not the training step: it drives any learner (torch or sim
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sidequest.errors import SettingsError
-from sidequest.files import read_json, write_json
+from sidequest.learning.checkpoints import Checkpoints, Part
 from sidequest.learning.meter import EVALUATION_SHARE, Meter
 from sidequest.learning.protocol import Learner, Snapshot
 from sidequest.recipe import Phase
@@ -119,8 +117,7 @@ def fit(
     *,
     goal: str = "primary",
     progress: Progress | None = None,
-    checkpoints: Path | None = None,
-    checkpoint_seconds: float = 60.0,
+    checkpoints: Checkpoints | None = None,
 ) -> FitResult:
     """Train the phases one after another; the learner ends as the last phase's best model on *select*.
 
@@ -129,14 +126,11 @@ def fit(
     is also evaluated before its first step, because a model may start at a solution (its read-out) that training does not
     improve; at a tie the trained model is kept.
 
-    checkpoints: a directory from which a killed fit continues, to the same result, and into which it saves by time.
+    checkpoints: states from which a killed fit continues, to the same result, and where it saves by time.
     """
     for phase in phases:
         _check_tasks(phase, learner)
-    at, best = _Progress(), None
-    if checkpoints is not None and (checkpoints / "fit.json").exists():
-        at, best = _load(learner, checkpoints)
-    saved = time.monotonic()
+    at, best = (None if checkpoints is None else _load(learner, checkpoints)) or (_Progress(), None)
     done = 0
     for index, phase in enumerate(phases):
         length = phase_length(phase, learner, train)
@@ -169,9 +163,8 @@ def fit(
             at.look = look + 1
             if patience is not None and at.stale >= patience:
                 break
-            if checkpoints is not None and time.monotonic() - saved >= checkpoint_seconds:
+            if checkpoints is not None and checkpoints.due():
                 _save(learner, best, at, checkpoints)
-                saved = time.monotonic()
         if best is not None:  # the next phase starts from this one's best; positions in the data go on
             learner.restore(best)
         at.phase, at.look, at.stale = index + 1, 0, 0
@@ -192,24 +185,21 @@ def _check_tasks(phase: Phase, learner: Learner) -> None:
         )
 
 
-def _save(learner: Learner, best: Snapshot, at: _Progress, directory: Path) -> None:
-    generation = f"{at.phase}-{at.look}"
-    learner.save(directory / f"now-{generation}")
-    learner.save(directory / f"best-{generation}", best)
-    write_json(directory / "fit.json", {**vars(at), "generation": generation, "meter": learner.meter.to_json()})
-    for old in directory.iterdir():  # only after the new generation is complete
-        if old.is_dir() and not old.name.endswith(f"-{generation}"):
-            for file in old.iterdir():
-                file.unlink()
-            old.rmdir()
+def _save(learner: Learner, best: Snapshot, at: _Progress, checkpoints: Checkpoints) -> None:
+    parts = {
+        "now": Part([at.phase, at.look], learner.save),
+        "best": Part([at.phase, at.look], lambda place: learner.save(place, best)),
+    }
+    checkpoints.save({"progress": vars(at), "meter": learner.meter.to_json()}, parts)
 
 
-def _load(learner: Learner, directory: Path) -> tuple[_Progress, Snapshot]:
-    data = read_json(directory / "fit.json")
-    generation, meter = data.pop("generation"), Meter.from_json(data.pop("meter"))
-    learner.load(directory / f"best-{generation}")
+def _load(learner: Learner, checkpoints: Checkpoints) -> tuple[_Progress, Snapshot] | None:
+    if (state := checkpoints.load()) is None:
+        return None
+    record, place = state
+    learner.load(place / "best")
     best = learner.snapshot(weights_only=True)
-    learner.load(directory / f"now-{generation}")
+    learner.load(place / "now")
     learner.meter.tasks.clear()
-    learner.meter.add(meter)
-    return _Progress(**data), best
+    learner.meter.add(Meter.from_json(record["meter"]))
+    return _Progress(**record["progress"]), best

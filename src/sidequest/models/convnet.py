@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sidequest.errors import SettingsError
+from sidequest.files import atomic_directory
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, head_key, seeded
 from sidequest.models.images import PROBE_SIDE, ImageInputs, Preparation, common_shape, pixel_features
 from sidequest.models.readout import Features
-from sidequest.models.saved import new_directory, task_state, write_card, write_weights
+from sidequest.models.saved import task_state, write_card, write_weights
 from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
@@ -89,7 +90,7 @@ class ConvFamily(Family):
         return ConvModel(self.suite, self.settings, self.shape, seed)
 
     def export(self, model: MultiTaskModel, task: Task, directory: Path) -> None:
-        with new_directory(directory) as place:
+        with atomic_directory(directory) as place:
             write_weights(place, task_state(model, task.name))
             settings = self.settings.model_copy(update={"kind": self.kind})
             write_card(place, task, settings, loads_with="sidequest.models.load", scale=self.scales[task.name])

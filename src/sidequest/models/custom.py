@@ -43,13 +43,13 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from sidequest.errors import SettingsError
-from sidequest.files import digest
+from sidequest.files import atomic_directory, digest
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
 from sidequest.models.encoders import SMALL_FILES, load_tokeniser, resolve
 from sidequest.models.images import PROBE_SIDE, ImageInputs, Preparation, pixel_features
 from sidequest.models.kinds import KINDS
 from sidequest.models.readout import Features
-from sidequest.models.saved import ENCODER, WEIGHTS, new_directory, task_state, write_card, write_weights
+from sidequest.models.saved import ENCODER, WEIGHTS, task_state, write_card, write_weights
 from sidequest.models.tokenising import TextInputs, Texts, flat_tags, tokenise_texts, tokenise_words
 from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
@@ -139,7 +139,7 @@ class CustomFamily(Family):
 
     def export(self, model: MultiTaskModel, task: Task, directory: Path) -> None:
         settings = self.settings.model_copy(update={"kind": self.kind, "encoder": ENCODER})
-        with new_directory(directory) as place:
+        with atomic_directory(directory) as place:
             state = task_state(model, task.name) if isinstance(model, CustomModel) else model.state_dict()
             write_weights(place, state)
             if self.text:

@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sidequest.files import atomic_directory
 from sidequest.models.base import Family, MultiTaskModel, Progress
 from sidequest.models.encoders import resolve
 from sidequest.models.readout import Features
-from sidequest.models.saved import ENCODER, copy_encoder, new_directory, task_state, write_card, write_weights
+from sidequest.models.saved import ENCODER, copy_encoder, task_state, write_card, write_weights
 from sidequest.models.states import FrozenEncoder, States, View
 from sidequest.models.store import Rows
 from sidequest.models.tokenising import Texts, has_pairs
@@ -122,7 +123,7 @@ class FrozenFamily(Family):
         return self.states.facts()
 
     def export(self, model: MultiTaskModel, task: Task, directory: Path) -> None:
-        with new_directory(directory) as place:
+        with atomic_directory(directory) as place:
             write_weights(place, task_state(model, task.name))
             copy_encoder(self.frozen.encoder, place)
             settings = self.settings.model_copy(update={"kind": self.kind, "encoder": ENCODER})

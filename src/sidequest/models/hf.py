@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from sidequest.errors import SettingsError
-from sidequest.files import digest, write_json
+from sidequest.files import atomic_directory, digest, write_json
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
 from sidequest.models.devices import computes_bf16
 from sidequest.models.encoders import (
@@ -39,7 +39,7 @@ from sidequest.models.images import PROBE_SIDE, ImageInputs, Preparation, pixel_
 from sidequest.models.kinds import KINDS
 from sidequest.models.native import Native, attach, auto_class, empty_native, save_native, uses_pooler
 from sidequest.models.readout import Features
-from sidequest.models.saved import ENCODER, WEIGHTS, new_directory, write_card, write_weights
+from sidequest.models.saved import ENCODER, WEIGHTS, write_card, write_weights
 from sidequest.models.states import FrozenEncoder
 from sidequest.models.tokenising import TextInputs, Texts, flat_tags, tokenise_texts, tokenise_words
 from sidequest.models.tuning import add_adapters, freeze_layers, merged
@@ -226,7 +226,7 @@ class HfFamily(Family):
         # What was done to the base is done: the exported encoder is a plain one. It predicts in float32, as plain transformers.
         done = {"layers": None, "freeze": 0, "lora": None, "precision": "fp32"}
         settings = self.settings.model_copy(update={"kind": self.kind, **done})
-        with new_directory(directory) as place:
+        with atomic_directory(directory) as place:
             if self._mean(task):
                 with quiet_transformers():
                     base.save_pretrained(place / ENCODER)
@@ -248,7 +248,7 @@ class HfFamily(Family):
             if own.is_file():
                 shutil.copyfile(own, place / own.name)
             else:
-                write_json(place / own.name, self.prepare.to_processor())
+                write_json(place / own.name, self.prepare.to_processor(), seal=False)
             return
         tokeniser = self.word_tokeniser if task.form == Form.TOKENS else self.tokeniser
         assert tokeniser is not None

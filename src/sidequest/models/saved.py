@@ -6,24 +6,20 @@ A directory is written beside its place and then renamed: a crash leaves the old
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
 from pydantic import Field, FiniteFloat, PositiveInt, model_validator
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from sidequest import __version__
 from sidequest.errors import SettingsError
-from sidequest.files import read_json
+from sidequest.files import file_digest, read_json, write_atomically
 from sidequest.models.base import TargetScale, head_key
 from sidequest.models.encoders import Encoder
 from sidequest.records.base import Part, Record
@@ -35,23 +31,6 @@ CARD = "sidequest.json"
 READING = "reading.json"  # of sidequest 0.1, beside the card: how the user's files are read
 WEIGHTS = "model.safetensors"
 ENCODER = "encoder"
-
-
-@contextmanager
-def new_directory(directory: Path) -> Iterator[Path]:
-    """A directory to fill; it takes the place of `directory` when all went well, and is gone otherwise."""
-    directory = Path(directory).absolute()
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    workplace = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
-    fresh, old = workplace / "new", workplace / "old"
-    fresh.mkdir()
-    try:
-        yield fresh
-        if directory.exists():
-            os.replace(directory, old)
-        os.replace(fresh, directory)
-    finally:
-        shutil.rmtree(workplace, ignore_errors=True)
 
 
 class ImageFacts(Part):
@@ -136,8 +115,8 @@ class ModelCard(Record):
             return card
         try:  # sidequest 0.1 kept them in a file of their own
             inputs = read_json(directory / READING)
-        except (OSError, ValueError) as error:
-            raise SettingsError(f"{directory / READING}: cannot be read as JSON: {error}") from None
+        except OSError as error:
+            raise SettingsError(f"{directory / READING}: cannot be read: {error.strerror}") from None
         task = card.task.model_dump(mode="json") | {"inputs": inputs}
         return cls.of(card.to_json() | {"task": task}, directory / READING)
 
@@ -162,14 +141,14 @@ def write_card(
         model=settings,
         target=Units(mean=scale.mean, deviation=scale.deviation),
         tasks=tuple(map(task_facts, tasks)),
-        weights=_file_digest(weights) if weights.is_file() else "",
+        weights=file_digest(weights) if weights.is_file() else "",
     ).write(directory)
 
 
 def check_weights(directory: Path, card: ModelCard) -> None:
     """Refuse weights that are not those which were exported: a flipped bit would predict without a word."""
     path = directory / WEIGHTS
-    if card.weights and (not path.is_file() or _file_digest(path) != card.weights):
+    if card.weights and (not path.is_file() or file_digest(path) != card.weights):
         raise SettingsError(f"{path}: the weights are not those that were exported: missing, damaged or exchanged")
 
 
@@ -210,13 +189,9 @@ def rowless_task(facts: TaskFacts) -> Task:
     )
 
 
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def write_weights(directory: Path, state: Mapping[str, Tensor]) -> None:
-    save_file({name: value.detach().cpu().contiguous() for name, value in state.items()}, directory / WEIGHTS)
+    data = save({name: value.detach().cpu().contiguous() for name, value in state.items()})
+    write_atomically(directory / WEIGHTS, data)
 
 
 def task_state(model: nn.Module, task: str) -> dict[str, Tensor]:

@@ -8,8 +8,6 @@ be seen is whole. Any number of processes may read and write at once; at worst t
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -20,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sidequest.files import write_atomically
+from sidequest.files import atomic_file, write_atomically
 
 ORPHAN_AGE = 86_400  # seconds after which values without an index are the remains of a crash, not of a write under way
 
@@ -116,16 +114,8 @@ class Store:
         self.directory.mkdir(parents=True, exist_ok=True)
         self._sweep()
         name = uuid.uuid4().hex
-        handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self.directory)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.save(file, values, allow_pickle=False)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self.directory / f"{name}.npy")
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with atomic_file(self.directory / f"{name}.npy") as file:
+            np.save(file, values, allow_pickle=False)
         index = io.BytesIO()
         np.savez(index, keys=keys, lengths=lengths)
         write_atomically(self.directory / f"{name}.npz", index.getvalue())

@@ -11,6 +11,7 @@ from typing import Any
 
 from sidequest.errors import RunMismatch, SettingsError
 from sidequest.records.runs import RunRecord
+from sidequest.runs.holding import LOCK
 from sidequest.runs.setup import Setup
 
 PACKAGES = ("sidequest", "torch", "transformers", "numpy", "scikit-learn", "scipy")
@@ -21,8 +22,6 @@ def open_run(directory: Path, setup: Setup, method: str, settings: dict[str, Any
 
     Another run in the same directory is refused with the difference: nothing is overwritten.
     """
-    if directory.is_file():
-        raise SettingsError(f"{directory}: is a file; -o takes a directory for the run")
     facts = setup.provenance(method, settings, seed)
     run = RunRecord(
         method=method,
@@ -42,9 +41,10 @@ def open_run(directory: Path, setup: Setup, method: str, settings: dict[str, Any
     return False
 
 
-def is_claimed(directory: Path | None) -> bool:
-    """Whether a run was begun there."""
-    return directory is not None and (directory / "run.json").exists()
+def forget_run_without_work(directory: Path) -> None:
+    """A run that was refused before its first round leaves the directory free for the next one."""
+    if {path.name for path in directory.iterdir()} <= {"run.json", LOCK}:
+        (directory / "run.json").unlink(missing_ok=True)
 
 
 def differences(before: Any, now: Any, name: str = "") -> list[str]:

@@ -1,16 +1,15 @@
 """The driver runs a method round by round: it saves, resumes, meters and shows progress, so that methods need not.
 
-A checkpoint is one JSON file with the method's state, the meter and the name of a directory with the learner's state. The
-learner is saved by time, not after every round; what came after the last checkpoint is replayed, and because a round is a
-function of (state, learner, seed, number of the round), the replay gives the same bytes. For a method that trains the model
-itself the best weights so far are kept and saved in the same way.
+A checkpoint holds the method's state, the meter and the learner. The learner is saved by time, not after every round; what came
+after the last checkpoint is replayed, and because a round is a function of (state, learner, seed, number of the round), the
+replay gives the same bytes. For a method that trains the model itself the best weights so far are saved in the same way.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import shutil
-import time
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from sidequest.errors import SettingsError
-from sidequest.files import read_json, write_atomically, write_json
+from sidequest.files import write_atomically
+from sidequest.learning.checkpoints import Checkpoints, Part
 from sidequest.learning.guard import guard
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Learner, Snapshot
@@ -28,6 +28,8 @@ from sidequest.recipe import Phase, Recipe
 from sidequest.search.trials import TrialRunner
 
 TRAINED = "trained"  # the weights of a method that trains the model itself, in its run directory
+
+SELECTION = Path("checkpoints") / "selection"
 
 OnRound = Callable[[int, int | None, dict[str, Any], Meter], None]  # (calls done, calls in all, journal entry, meter)
 
@@ -42,10 +44,8 @@ class _At:
     state: State
     calls: int = 0
     rounds: int = 0
-    learner_saved: str | None = None
     best: Snapshot | None = None
     best_round: int = 0
-    best_saved: str | None = None
 
 
 def run_method(
@@ -59,7 +59,7 @@ def run_method(
     directory: Path | None = None,
     parallel: int = 1,
     budget: float | None = None,
-    checkpoint_seconds: float = 60.0,
+    checkpoint_seconds: float | None = None,
     on_round: OnRound | None = None,
 ) -> Recipe:
     """Run a method to its end and return its recipe; with a directory, continue what was begun there.
@@ -70,12 +70,11 @@ def run_method(
     """
     check_requirements(method, learner)
     guarded = guard(learner)
-    checkpoints = None if directory is None else _Checkpoints(directory, learner, method)
+    checkpoints = None if directory is None else _Checkpoints(directory, learner, method, checkpoint_seconds)
     at = checkpoints.load() if checkpoints is not None else None
     if at is None:
         learner.meter = Meter()
         at = _At(method.start(pool, _rng(method.seed, 0)))
-    saved = time.monotonic()
     stopped = False
     while not method.done(at.state):
         if budget is not None and learner.meter.cost(single_run_work).x >= budget:
@@ -99,9 +98,8 @@ def run_method(
         if checkpoints is not None:
             checkpoints.journal(at.calls, entry)
             # Trials are kept in their cache, so a state without a learner is cheap to save each time.
-            if not at.rounds or plans or time.monotonic() - saved >= checkpoint_seconds:
+            if not at.rounds or plans or checkpoints.due():
                 checkpoints.save(at)
-                saved = time.monotonic()
     if at.best is not None:
         learner.restore(at.best)
         if directory is not None:
@@ -131,62 +129,75 @@ def _rng(seed: int, call: int) -> np.random.Generator:
     return np.random.default_rng([seed, call])
 
 
-class _Checkpoints:
-    """`checkpoints/` and `journal.jsonl` of a run directory."""
+def forget_checkpoints(directory: Path) -> None:
+    """Of a selection whose recipe is written."""
+    Checkpoints(directory / SELECTION).remove()
 
-    def __init__(self, directory: Path, learner: Learner, method: Method[Any, Any]) -> None:
+
+class _Checkpoints:
+    """`checkpoints/selection/` and `journal.jsonl` of a run directory."""
+
+    def __init__(self, directory: Path, learner: Learner, method: Method[Any, Any], seconds: float | None) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
         self._journal = directory / "journal.jsonl"
-        self._directory = directory / "checkpoints"
+        self._states = Checkpoints(directory / SELECTION, seconds=seconds)
         self._learner = learner
         self._method = method
-        self._saved_rounds = 0
+        self._written, self._hash = 0, hashlib.sha256()  # of the journal
+        self.due = self._states.due
 
     def load(self) -> _At | None:
-        path = self._directory / "state.json"
-        data = read_json(path) if path.exists() else None
-        done = 0 if data is None else data["calls"]
-        if self._journal.exists():  # drop what is about to be replayed
-            lines = self._journal.read_text(encoding="utf-8").splitlines(keepends=True)
-            kept = [line for line in lines if line.endswith("\n") and json.loads(line)["call"] <= done]
-            self._journal.write_text("".join(kept), encoding="utf-8")
-        if data is None:
+        loaded = self._states.load()
+        if loaded is None or not self._cut_journal(loaded[0]["journal"]):
+            self._states.remove()
+            self._journal.unlink(missing_ok=True)
             return None
+        record, place = loaded
         best = None
-        if data["best"] is not None:
-            self._learner.load(self._directory / data["best"])
+        if (place / "best").is_dir():
+            self._learner.load(place / "best")
             best = self._learner.snapshot(weights_only=True)
-        if data["learner"] is not None:
-            self._learner.load(self._directory / data["learner"])
-        self._learner.meter = Meter.from_json(data["meter"])
-        self._saved_rounds = data["rounds"]
-        state = self._method.State.model_validate(data["state"])
-        return _At(state, data["calls"], data["rounds"], data["learner"], best, int(data["best_round"]), data["best"])
+        if (place / "learner").is_dir():
+            self._learner.load(place / "learner")
+        self._learner.meter = Meter.from_json(record["meter"])
+        state = self._method.State.model_validate(record["state"])
+        return _At(state, record["calls"], record["rounds"], best, record["best_round"])
+
+    def _cut_journal(self, kept: dict[str, Any]) -> bool:
+        """Drop what is about to be replayed. False: the rest is not what was written."""
+        try:
+            lines = self._journal.read_bytes()[: kept["bytes"]]
+        except OSError:
+            return False
+        self._written, self._hash = len(lines), hashlib.sha256(lines)
+        if self._hash.hexdigest() != kept["sha256"]:
+            return False
+        write_atomically(self._journal, lines)
+        return True
 
     def save(self, at: _At) -> None:
-        if at.rounds > self._saved_rounds:
-            at.learner_saved = f"learner-{at.rounds}"
-            self._learner.save(self._directory / at.learner_saved)
-            self._saved_rounds = at.rounds
-        if at.best is not None and at.best_saved != (name := f"best-{at.best_round}"):
-            self._learner.save(self._directory / name, at.best)
-            at.best_saved = name
-        write_json(
-            self._directory / "state.json",
+        with self._journal.open("rb") as file:  # on the disk before the state that counts its bytes
+            os.fsync(file.fileno())
+        parts = {}
+        if at.rounds:
+            parts["learner"] = Part(at.rounds, self._learner.save)
+        if at.best is not None:
+            parts["best"] = Part(at.best_round, lambda place: self._learner.save(place, at.best))
+        self._states.save(
             {
                 "state": json.loads(at.state.model_dump_json()),
                 "calls": at.calls,
                 "rounds": at.rounds,
-                "learner": at.learner_saved,
-                "best": at.best_saved,
                 "best_round": at.best_round,
                 "meter": self._learner.meter.to_json(),
+                "journal": {"bytes": self._written, "sha256": self._hash.hexdigest()},
             },
+            parts,
         )
-        for old in self._directory.iterdir():  # only after the new ones are complete and named
-            if old.name.startswith(("learner-", "best-")) and old.name not in (at.learner_saved, at.best_saved):
-                shutil.rmtree(old)
 
     def journal(self, call: int, entry: dict[str, Any]) -> None:
-        self._journal.parent.mkdir(parents=True, exist_ok=True)
-        with self._journal.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"call": call, **entry}, sort_keys=True) + "\n")
+        line = (json.dumps({"call": call, **entry}, sort_keys=True) + "\n").encode()
+        with self._journal.open("ab") as file:
+            file.write(line)
+        self._written += len(line)
+        self._hash.update(line)

@@ -16,7 +16,7 @@ import numpy as np
 import yaml
 
 from sidequest.errors import SettingsError, unknown
-from sidequest.files import write_atomically, write_json
+from sidequest.files import atomic_file, write_atomically, write_json
 from sidequest.recipe import Phase, Recipe
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
@@ -102,7 +102,7 @@ def _interleave(recipe: Recipe, suite: Suite, out: Path) -> list[Path]:
             }
         )
     path = out / "interleave.json"
-    write_json(path, {"primary": recipe.primary, "phases": phases})
+    write_json(path, {"primary": recipe.primary, "phases": phases}, seal=False)
     return [path]
 
 
@@ -130,9 +130,10 @@ def _parquet(recipe: Recipe, suite: Suite, out: Path) -> list[Path]:
     for index, phase in enumerate(recipe.phases, start=1):
         for name, rows in epoch_rows(phase, suite, _seed(recipe)).items():
             path = out / f"phase-{index}" / f"{name}.parquet"
-            path.parent.mkdir(parents=True, exist_ok=True)
             table = pa.Table.from_pylist(list(plain_rows(suite.tasks[name], rows)))
-            pq.write_table(table.append_column("weight", pa.array([phase.weights.get(name, 1.0)] * len(rows))), path)
+            weights = pa.array([phase.weights.get(name, 1.0)] * len(rows))
+            with atomic_file(path) as file:
+                pq.write_table(table.append_column("weight", weights), file)
             written.append(path)
     return written
 
@@ -168,9 +169,9 @@ def _machamp(recipe: Recipe, suite: Suite, out: Path) -> list[Path]:
                 entry |= {"sent_idxs": texts, "tasks": {name: head}}
             config[name] = entry
         path = out / f"machamp-phase-{index}.json"
-        write_json(path, config)
+        write_json(path, config, seal=False)
         parameters = out / "machamp-parameters.json"
-        write_json(parameters, {"batching": {"sampling_smoothing": 1.0}})
+        write_json(parameters, {"batching": {"sampling_smoothing": 1.0}}, seal=False)
         written += [path, parameters]
     return list(dict.fromkeys(written))
 

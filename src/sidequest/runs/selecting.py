@@ -8,12 +8,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sidequest.errors import SidequestError
 from sidequest.methods import get_method
 from sidequest.methods.base import Method
 from sidequest.recipe import Recipe
 from sidequest.records.runs import SelectionRecord, WorkRecord
-from sidequest.runs.directory import is_claimed, open_run
-from sidequest.runs.driver import OnRound, check_requirements, run_method
+from sidequest.runs.directory import forget_run_without_work, open_run
+from sidequest.runs.driver import OnRound, forget_checkpoints, run_method
+from sidequest.runs.holding import holding
 from sidequest.runs.setup import Setup
 from sidequest.search.discriminator_places import DiscriminatorPlaces
 from sidequest.search.executors import ProcessTrials
@@ -59,42 +61,57 @@ def select(
     budget: the most that the selection may cost, in x; see `run_method`.
     """
     chosen = make_method(method, settings, seed)
-    plain = chosen.settings.model_dump(mode="json")
+    with holding(directory):
+        try:
+            return _select(setup, chosen, directory, workers, storage, ray, budget, on_round, on_batches)
+        except SidequestError:
+            if directory is not None:
+                forget_run_without_work(directory)
+            raise
+
+
+def _select(
+    setup: Setup,
+    method: Method[Any, Any],
+    directory: Path | None,
+    workers: int,
+    storage: str | None,
+    ray: str | None,
+    budget: float | None,
+    on_round: OnRound | None,
+    on_batches: OnBatches | None,
+) -> Recipe:
+    from sidequest.learning.torch.powers import PowerStores
+
+    plain = method.settings.model_dump(mode="json")
     bounded = plain if budget is None else {**plain, "budget": budget}  # another budget is another run
-    learner, heads = None, EvidenceCache(setup.facts_alone)
-
-    def make_learner() -> TorchLearner:
-        from sidequest.learning.torch.powers import PowerStores
-
-        return setup.learner(seed, PowerStores(heads, DiscriminatorPlaces(setup.facts_together)))
-
-    if chosen.requires and not is_claimed(directory):  # a model that cannot do it must not leave a directory behind
-        learner = make_learner()
-        check_requirements(chosen, learner)
-    if directory is not None and open_run(directory, setup, method, bounded, seed):
+    if directory is not None and open_run(directory, setup, method.name, bounded, method.seed):
         done = directory / "recipe.json"
         if done.exists():
+            forget_checkpoints(directory)
             return Recipe.read(done)
-    learner = learner or make_learner()
-    study = f"{setup.suite.name}, {method}, seed {seed}"
+    heads = EvidenceCache(setup.facts_alone)
+    learner = setup.learner(method.seed, PowerStores(heads, DiscriminatorPlaces(setup.facts_together)))
+    study = f"{setup.suite.name}, {method.name}, seed {method.seed}"
     with _trials(setup, learner, workers, storage, ray, directory, study, on_batches) as trials:
         recipe = run_method(
-            chosen,
+            method,
             learner,
             setup.pool,
             trials,
             single_run_work=setup.single_run_work,
-            provenance=setup.provenance(method, plain, seed),
+            provenance=setup.provenance(method.name, plain, method.seed),
             directory=directory,
             parallel=workers,
             budget=budget,
             on_round=on_round,
         )
     if directory is not None:
-        recipe.write(directory / "recipe.json")
         # What was reused depends on what ran before: it stands here, not in the recipe.
         meter = WorkRecord.model_validate(learner.meter.to_json())
         SelectionRecord(meter=meter, heads=heads.summary()).write(directory)
+        recipe.write(directory / "recipe.json")  # last: where it is, all is
+        forget_checkpoints(directory)
     return recipe
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sidequest.files import atomic_directory, digest
+from sidequest.learning.checkpoints import Checkpoints
 from sidequest.learning.fit import Progress, fit, kept_score, score_of
 from sidequest.learning.meter import Meter
 from sidequest.recipe import Recipe
 from sidequest.records.runs import Evaluation, ScoresRecord, Spent
 from sidequest.runs.driver import TRAINED
+from sidequest.runs.holding import holding
 from sidequest.runs.setup import Setup
 from sidequest.tasks.majority import majority_score
 from sidequest.tasks.metrics import compute_all
@@ -58,8 +60,24 @@ def train_recipe(
     calibrate: fit the temperature of the exported model's probabilities on *select*.
     The model exported is the best on *select*; *report* is looked at once, at the end, and decides nothing.
     """
+    with holding(directory):
+        return _train_recipe(setup, recipe, seed, directory, trained, calibrate, progress)
+
+
+def _train_recipe(
+    setup: Setup,
+    recipe: Recipe,
+    seed: int,
+    directory: Path | None,
+    trained: Path | None,
+    calibrate: bool,
+    progress: Progress | None,
+) -> Trained:
     learner = setup.learner(seed)
-    checkpoints = None if directory is None else directory / "checkpoints" / "training"
+    checkpoints = None
+    if directory is not None:
+        identity = digest([[phase.model_dump(mode="json") for phase in recipe.phases], seed, setup.facts(recipe.tasks)])
+        checkpoints = Checkpoints(directory / "checkpoints" / "training", identity)
     history: list[dict[str, Any]] = []
     if trained is not None:
         learner.load(trained)
@@ -95,15 +113,16 @@ def train_recipe(
         predictions=predictions,
     )
     if directory is not None:
-        setup.family.export(learner.model, suite.tasks[primary], directory / "model")
-        if calibrate:
-            from sidequest.models.calibration import calibrate as fit_temperature
+        with atomic_directory(directory / "model") as place:
+            setup.family.export(learner.model, suite.tasks[primary], place)
+            if calibrate:
+                from sidequest.models.calibration import calibrate as fit_temperature
 
-            fitted = fit_temperature(setup.family, learner.model, suite.tasks[primary], directory / "model")
-            scores = replace(scores, calibration=fitted)
+                fitted = fit_temperature(setup.family, learner.model, suite.tasks[primary], place)
+                scores = replace(scores, calibration=fitted)
         scores_record(setup, scores, seed).write(directory)
-        if checkpoints is not None and checkpoints.exists():
-            shutil.rmtree(checkpoints)
+        if checkpoints is not None:
+            checkpoints.remove()
     return scores
 
 

@@ -9,21 +9,31 @@ elsewhere they compute it too.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sidequest.files import cache_directory, digest, npy_bytes, read_json, write_json
+from sidequest.errors import Damaged
+from sidequest.files import (
+    atomic_directory,
+    cache_directory,
+    check_files,
+    digest,
+    file_digests,
+    npy_bytes,
+    read_json,
+    write_atomically,
+    write_json,
+)
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Warmup
 from sidequest.learning.torch.head_importance import Computation, RowImportances
+from sidequest.locks import locked
 
+RECORD = "record.json"
 CHUNK = 4096  # rows read at a time
 
 
@@ -57,57 +67,48 @@ class EvidenceCache:
         self._directory = directory if directory is not None else cache_directory() / "heads"
         self.reused: list[str] = []
         self.computed: list[str] = []
+        self._entries: dict[Path, StoredHeads] = {}  # read and found to be whole
 
     def of(self, task: str, warmup: Warmup, compute: Computation) -> StoredHeads:
         """The entry of a task, computed if it is not there."""
         key = digest({"warmup": asdict(warmup), "facts": self._facts(task)})
         place = self._directory / key[:2] / key
-        found = place.is_dir()
-        if not found:
-            with _one_at_a_time(place):
-                found = place.is_dir()  # another process may have been at it
-                if not found:
-                    self._write(place, task, compute)
-        asked = self.reused if found else self.computed
-        if task not in self.reused + self.computed:  # a second look at the same entry is no reuse
-            asked.append(task)
-        return StoredHeads(place, Meter.from_json(read_json(place / "record.json")["meter"]))
+        if place not in self._entries:
+            entry, found = _read(place), True
+            if entry is None:
+                with locked(place.with_suffix(".lock")):
+                    entry = _read(place)  # another process may have been at it
+                    if entry is None:
+                        entry, found = _write(place, task, compute), False
+            if task not in self.reused + self.computed:
+                (self.reused if found else self.computed).append(task)
+            self._entries[place] = entry
+        return self._entries[place]
 
     def summary(self) -> dict[str, list[str]]:
         """What was found and what was computed; empty if nothing was asked for."""
         named = {"reused": list(self.reused), "computed": list(self.computed)}
         return named if self.reused or self.computed else {}
 
-    def _write(self, place: Path, task: str, compute: Computation) -> None:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as cleaning:
-            temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
-            cleaning.callback(shutil.rmtree, temporary, ignore_errors=True)
-            meter = Meter()
-            ids, total = _store_values(temporary / "values.npy", compute(meter))
-            (temporary / "ids.npy").write_bytes(npy_bytes(ids))
-            (temporary / "total.npy").write_bytes(npy_bytes(total))
-            write_json(temporary / "record.json", {"task": task, "meter": meter.to_json()})
-            try:
-                os.rename(temporary, place)
-            except OSError:
-                if not place.is_dir():  # not a process that was faster
-                    raise
+
+def _write(place: Path, task: str, compute: Computation) -> StoredHeads:
+    meter = Meter()
+    with atomic_directory(place) as fresh:
+        ids, total = _store_values(fresh / "values.npy", compute(meter))
+        write_atomically(fresh / "ids.npy", npy_bytes(ids))
+        write_atomically(fresh / "total.npy", npy_bytes(total))
+        write_json(fresh / RECORD, {"task": task, "meter": meter.to_json(), "files": file_digests(fresh)})
+    return StoredHeads(place, meter)
 
 
-@contextmanager
-def _one_at_a_time(place: Path) -> Iterator[None]:
-    """Hold the entry's lock. It ends with the process that holds it, however that ends."""
+def _read(place: Path) -> StoredHeads | None:
+    """None: it is not there, or damaged."""
     try:
-        import fcntl
-    except ImportError:  # not a Unix system
-        yield
-        return
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with place.with_suffix(".lock").open("w") as lock:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        record = read_json(place / RECORD, must_be_sealed=True)
+        check_files(place, record["files"])
+    except (Damaged, OSError):
+        return None
+    return StoredHeads(place, Meter.from_json(record["meter"]))
 
 
 def _store_values(path: Path, rows: Iterator[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from optuna.storages import BaseStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
-from sidequest.errors import SettingsError
+from sidequest.errors import Damaged, SettingsError
+from sidequest.files import sealed, unsealed, write_atomically
+from sidequest.locks import locked
 from sidequest.methods.base import Plan
 from sidequest.search.trials import TrialResult
 
@@ -43,8 +46,12 @@ class Ledger:
     def result(self, key: str) -> TrialResult | None:
         """What an earlier run, here or on another machine, found for the plan with this key."""
         for trial in self.study.get_trials(deepcopy=False, states=[TrialState.COMPLETE]):
-            if trial.user_attrs.get("key") == key and trial.value is not None:
-                return TrialResult.from_json({"score": trial.value, **json.loads(trial.user_attrs["result"])})
+            if trial.user_attrs.get("key") == key:
+                try:
+                    stored = unsealed(json.loads(trial.user_attrs["result"]), Path("trials.log"), must_be_sealed=True)
+                except (Damaged, ValueError, KeyError):
+                    continue  # it is run again
+                return TrialResult.from_json(stored)
         return None
 
     def begin(self, plan: Plan, key: str) -> optuna.Trial:
@@ -62,7 +69,7 @@ class Ledger:
 
     def finish(self, trial: optuna.Trial, result: TrialResult) -> None:
         """Write a running trial's score, and all that `result` needs to give it back."""
-        trial.set_user_attr("result", json.dumps(result.to_json()))
+        trial.set_user_attr("result", json.dumps(sealed(result.to_json())))
         self.study.tell(trial, result.score)
 
     def fail(self, trial: optuna.Trial) -> None:
@@ -109,7 +116,44 @@ def _storage(where: Path | str) -> BaseStorage:
             ) from None
     path = Path(where)
     path.parent.mkdir(parents=True, exist_ok=True)
-    return JournalStorage(JournalFileBackend(str(path)))
+    _repair(path)
+    try:
+        return JournalStorage(_backend(path))
+    except (ValueError, KeyError, TypeError, AttributeError, AssertionError):  # a line that Optuna did not write
+        os.replace(path, path.with_name(f"{path.name}.damaged"))
+        return JournalStorage(_backend(path))
+
+
+def _backend(path: Path) -> JournalFileBackend:
+    return JournalFileBackend(str(path), _Lock(path))  # type: ignore[arg-type]  # Optuna hides the base class of its locks
+
+
+def _repair(path: Path) -> None:
+    """Cut off a last line that a killed process has not finished: Optuna would write on in the middle of it."""
+    if path.is_symlink():
+        raise SettingsError(f"{path}: is a symbolic link; the ledger of a run is a plain file. Remove the link")
+    if path.is_file():
+        data = path.read_bytes()
+        if not data.endswith(b"\n"):
+            write_atomically(path, data[: data.rfind(b"\n") + 1])
+
+
+class _Lock:
+    """A lock as Optuna wants it. Its own ones are files that a killed process leaves behind, and then everybody waits."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(f"{path.name}.lock")
+        self._held: AbstractContextManager[None] | None = None
+
+    def acquire(self) -> bool:
+        self._held = locked(self._path)
+        self._held.__enter__()
+        return True
+
+    def release(self) -> None:
+        if self._held is not None:
+            self._held.__exit__(None, None, None)
+            self._held = None
 
 
 def _dead(owner: str) -> bool:

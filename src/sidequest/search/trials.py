@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from sidequest.errors import SettingsError
+from sidequest.errors import Damaged, SettingsError
 from sidequest.files import cache_directory, digest, read_json, write_json
 from sidequest.learning.fit import fit
 from sidequest.learning.meter import Meter
@@ -58,13 +58,15 @@ class TrialCache:
         self.directory = directory if directory is not None else cache_directory() / "trials"
 
     def get(self, key: str) -> TrialResult | None:
-        path = self._path(key)
-        if not path.exists():
+        """None: it was never run, or its file is damaged."""
+        try:
+            stored = read_json(self._path(key), must_be_sealed=True)
+        except (Damaged, OSError):
             return None
-        return TrialResult.from_json(read_json(path))
+        return TrialResult.from_json(stored) if stored.get("key") == key else None
 
     def put(self, key: str, result: TrialResult) -> None:
-        write_json(self._path(key), result.to_json())
+        write_json(self._path(key), {"key": key, **result.to_json()})
 
     def _path(self, key: str) -> Path:
         return self.directory / key[:2] / f"{key}.json"
