@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sidequest.errors import SettingsError
+from sidequest.errors import SettingsError, SidequestError
 from sidequest.recipe import Recipe
 from sidequest.records.comparisons import Comparison, Difference, Outcome, PrimariesTable, Row
 from sidequest.records.runs import (
@@ -132,8 +132,8 @@ def test_recipes_and_truth_tables_of_0_1_are_read():
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("", "cannot be read as JSON"),
-        ("[" * 100_000, "cannot be read as JSON"),
+        ("", "is damaged: it is not JSON"),
+        ("[" * 100_000, "is damaged: it is not JSON"),
         ("[1]", "not the outcome.json"),
         ('{"version": 7}', "has version 7, this sidequest reads versions up to 1"),
         ('{"version": "new"}', "has version 'new'"),
@@ -144,7 +144,7 @@ def test_recipes_and_truth_tables_of_0_1_are_read():
 def test_what_is_no_record_is_refused_in_one_sentence(tmp_path, content, says):
     path = tmp_path / "outcome.json"
     path.write_text(content)
-    with pytest.raises(SettingsError) as error:
+    with pytest.raises(SidequestError) as error:
         Outcome.read(path)
     assert str(path) in str(error.value)
     assert says in str(error.value)

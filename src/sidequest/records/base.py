@@ -24,6 +24,7 @@ class Record(Part):
     FILE: ClassVar[str]
     MADE_BY: ClassVar[str]
     VERSION: ClassVar[int] = 1
+    SEALED: ClassVar[bool] = False  # whether a file without its digest is refused: one that nobody edits
 
     version: int = 1
 
@@ -37,11 +38,11 @@ class Record(Part):
         """path: the file, or the directory that it lies in."""
         path = path / cls.FILE if path.is_dir() else path
         try:
-            data = read_json(path)
+            data = read_json(path, must_be_sealed=cls.SEALED)
         except FileNotFoundError:
             raise SettingsError(f"{path}: no such file; `{cls.MADE_BY}` makes it") from None
-        except (OSError, ValueError, RecursionError) as error:
-            raise SettingsError(f"{path}: cannot be read as JSON: {error}") from None
+        except OSError as error:
+            raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
         return cls.of(data, path)
 
     @classmethod

@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from sidequest.errors import SettingsError
+from sidequest.files import atomic_file
 from sidequest.records.comparisons import Comparison, MissingCell, Outcome
 from sidequest.records.controls import PROBE, SINGLE_LONG
 from sidequest.runs.cells import Job, attempt, finished, place_job
 from sidequest.runs.controls import has_probe, long_batches
 from sidequest.runs.driver import check_requirements
+from sidequest.runs.holding import holding
 from sidequest.runs.pages import write_run_page
 from sidequest.runs.selecting import make_method
 from sidequest.runs.setup import Setup
@@ -62,12 +64,13 @@ def compare(
     asked = dict(methods) if isinstance(methods, Mapping) else {name: {} for name in methods}
     table = _Table(setup, asked, list(seeds), Path(directory), budget, workers, on_done)
     table.check()
-    table.run()
-    comparison = summarise(
-        setup, table.outcomes, table.rows, table.seeds, budget, missing=table.missing, command=command
-    )
-    comparison.write(table.directory)
-    write_outcomes(table.outcomes, setup.suite.primary, table.directory / "outcomes.parquet")
+    with holding(table.directory):
+        table.run()
+        comparison = summarise(
+            setup, table.outcomes, table.rows, table.seeds, budget, missing=table.missing, command=command
+        )
+        comparison.write(table.directory)
+        write_outcomes(table.outcomes, setup.suite.primary, table.directory / "outcomes.parquet")
     if (problem := write_run_page(table.directory, setup.suite, "compare", command).problem) is not None:
         warnings.warn(problem, stacklevel=2)
     return comparison
@@ -188,5 +191,5 @@ def write_outcomes(outcomes: Sequence[Outcome], primary: str, path: Path) -> Non
         columns[f"report.{metric}"] = [outcome.report.get(metric) for outcome in outcomes]
         columns[f"select.{metric}"] = [outcome.select.get(metric) for outcome in outcomes]
     table = pa.table(columns)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, path)
+    with atomic_file(path) as file:
+        pq.write_table(table, file)

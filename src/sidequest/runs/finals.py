@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sidequest.errors import SettingsError
+from sidequest.errors import SidequestError
 from sidequest.files import cache_directory, digest
 from sidequest.learning.meter import Meter
 from sidequest.methods.base import Plan
@@ -24,6 +24,7 @@ class FinalRecord(Record):
 
     FILE: ClassVar[str] = "final.json"
     MADE_BY: ClassVar[str] = "sidequest compare"
+    SEALED: ClassVar[bool] = True
 
     score: Known
     select_score: Known
@@ -53,7 +54,7 @@ class Finals:
         try:
             record = FinalRecord.read_if_there(self.directory / f"{key}.json")
             return None if record is None else Final(record, read_predictions(self.directory / f"{key}.npz"))
-        except (SettingsError, ValueError):
+        except (SidequestError, ValueError):
             return None
 
     def put(self, key: str, final: Final) -> None:
