@@ -26,7 +26,6 @@ from sidequest.settings import parse
 
 if TYPE_CHECKING:
     from sidequest.learning.protocol import Learner
-    from sidequest.learning.torch.learner import TorchLearner
     from sidequest.search.ledger import Ledger
 
 OnBatches = Callable[[str, int, int, float | None], None]  # (label, batches done, batches in all, best score so far)
@@ -81,8 +80,6 @@ def _select(
     on_round: OnRound | None,
     on_batches: OnBatches | None,
 ) -> Recipe:
-    from sidequest.learning.torch.powers import PowerStores
-
     plain = method.settings.model_dump(mode="json")
     bounded = plain if budget is None else {**plain, "budget": budget}  # another budget is another run
     if directory is not None and open_run(directory, setup, method.name, bounded, method.seed):
@@ -90,6 +87,8 @@ def _select(
         if done.exists():
             forget_checkpoints(directory)
             return Recipe.read(done)
+    from sidequest.learning.torch.powers import PowerStores  # imports torch, which a run that is done does not need
+
     heads = EvidenceCache(setup.facts_alone)
     learner = setup.learner(method.seed, PowerStores(heads, DiscriminatorPlaces(setup.facts_together)))
     study = f"{setup.suite.name}, {method.name}, seed {method.seed}"
