@@ -33,7 +33,7 @@ _HOMES = {
     "select": "sidequest.runs.selecting",
     "train_recipe": "sidequest.runs.training",
     "compare": "sidequest.runs.comparing",
-    "export_recipe": "sidequest.runs.exporting",
+    "export_recipe": "sidequest.runs.exports",
     "SidequestError": "sidequest.errors",
 }
 

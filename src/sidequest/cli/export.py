@@ -10,7 +10,7 @@ import typer
 NAME = "export"
 HELP = (
     "Write a recipe for another trainer: interleave (arguments of datasets.interleave_datasets), jsonl, parquet, "
-    "machamp or axolotl.\n\n"
+    "machamp, axolotl, trl, llama-factory or sentence-transformers.\n\n"
     "Example: sidequest export runs/heu-size/recipe.json --to jsonl --suite suite.yaml -o export"
 )
 NEEDS_ARGUMENTS = True
@@ -18,14 +18,21 @@ NEEDS_ARGUMENTS = True
 
 def command(
     recipe: Annotated[Path, typer.Argument(help="A recipe file, or a run directory.")],
-    to: Annotated[str, typer.Option("--to", help="interleave, jsonl, parquet, machamp or axolotl.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", help="interleave, jsonl, parquet, machamp, axolotl, trl, llama-factory, sentence-transformers."
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The directory to write into.")],
     suite: Annotated[str | None, typer.Option("--suite", help="The suite; a run directory knows its own.")] = None,
 ) -> None:
-    from sidequest.runs.exporting import export_recipe
+    from sidequest.runs.exports import export_recipe
     from sidequest.runs.sources import open_source
 
     opened = open_source(recipe, suite)
-    loaded, setup = opened.recipe, opened.setup
-    for path in export_recipe(loaded, setup.suite, to, out):
+    written, notes = export_recipe(opened.recipe, opened.setup.suite, to, out, opened.setup.train)
+    for path in written:
         typer.echo(str(path))
+    for note in notes:
+        typer.echo(f"note: {note}")
