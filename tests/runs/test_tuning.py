@@ -107,3 +107,10 @@ def test_the_file_is_read_back(setup, tmp_path):
     tuned.write(tmp_path / "t.json")
     assert Tuning.read(tmp_path / "t.json") == tuned
     assert dataclasses.replace(tuned.apply(setup), tuning=None).train.epochs == 2.5
+
+
+def test_a_file_that_a_user_edited_is_taken(tmp_path):
+    Tuning(kind="convnet", chosen={"train.epochs": 2.5}).write(tmp_path / "t.json")
+    text = (tmp_path / "t.json").read_text()
+    (tmp_path / "t.json").write_text(text.replace("2.5", "3.5"))
+    assert Tuning.read(tmp_path / "t.json").chosen == {"train.epochs": 3.5}

@@ -97,7 +97,7 @@ class Tuning(BaseModel):
         return tuning
 
     def write(self, path: Path) -> None:
-        write_json(path, self.model_dump(mode="json"))
+        write_json(path, self.model_dump(mode="json"), seal=False)  # a user may edit it
 
     @property
     def summary(self) -> str:
