@@ -20,6 +20,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ import torch
 
 from sidequest.errors import SidequestError
 from sidequest.files import cache_directory, digest
+from sidequest.models import bert
 from sidequest.models.base import Progress
 from sidequest.models.devices import batch_tokens, chosen_device, computes_bf16
 from sidequest.models.encoders import (
@@ -64,7 +66,7 @@ class FrozenEncoder:
 
     @cached_property
     def config(self) -> Any:
-        return load_config(self.encoder, layers=self.cut)
+        return bert.read_config(self.encoder.directory, self.cut) or load_config(self.encoder, layers=self.cut)
 
     def facts(self) -> list[Any]:
         """What decides the states of a text, plain data."""
@@ -76,11 +78,18 @@ class FrozenEncoder:
 
     @cached_property
     def model(self) -> Any:
-        return load_base(self.encoder, self.config).model.to(self.device)
+        plain = bert.read_weights(self.encoder.directory, self.config) if self._is_plain else None
+        return (plain or load_base(self.encoder, load_config(self.encoder, layers=self.cut)).model).to(self.device)
 
     @cached_property
     def tokeniser(self) -> Any:
-        return load_tokeniser(self.encoder)
+        plain = bert.read_tokeniser(self.encoder.directory) if self._is_plain else None
+        return plain or load_tokeniser(self.encoder)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether this is a BERT that can be read without transformers, which take seconds to import."""
+        return isinstance(self.config, SimpleNamespace)
 
     @cached_property
     def word_tokeniser(self) -> Any:
