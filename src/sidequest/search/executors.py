@@ -43,12 +43,16 @@ def run_jobs(
         pool = ProcessPoolExecutor(
             min(workers, len(jobs)), multiprocessing.get_context("spawn"), initializer=_start, initargs=(common,)
         )
+        wait = True
         try:
             waiting = {pool.submit(_call, function, job): index for index, job in enumerate(jobs)}
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
+        except KeyboardInterrupt:
+            wait = False  # who stops a run does not wait for the jobs that are under way
+            raise
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown(wait=wait, cancel_futures=True)
 
 
 @contextmanager
@@ -121,8 +125,8 @@ class ProcessTrials:
     def __enter__(self) -> ProcessTrials:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._pool.shutdown(wait=kind is not KeyboardInterrupt, cancel_futures=True)
 
 
 _runner: TrialRunner | None = None  # in a worker of `ProcessTrials`: what its first plan made
