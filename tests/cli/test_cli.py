@@ -11,6 +11,7 @@ import pytest
 
 from sidequest.methods import METHODS
 from sidequest.recipe import Recipe
+from tests.helpers import ROOT
 from tests.helpers.marks import minilm
 
 
@@ -206,3 +207,13 @@ def test_a_device_that_is_none_is_refused(run, tmp_path, monkeypatch):
     code, _, errors = run("select", "digits", "-m", "single", "-o", tmp_path / "run", "--device", "xpu")
     assert code == 2
     assert "finds no xpu device" in errors
+
+
+def test_a_method_of_a_users_file_selects(run, tmp_path):
+    reference = f"{ROOT / 'tests' / 'helpers' / 'toy_method.py'}:LargestGain"
+    settings = ["--set", "train.max_batches=2", "--set", "least_gain=0.9"]
+    code, _, errors = run("select", "digits", "-m", reference, "-o", tmp_path, *settings)
+    assert code == 0, errors
+    recipe = Recipe.read(tmp_path / "recipe.json")
+    assert recipe.method == "largest-gain"
+    assert recipe.provenance["method_settings"] == {"least_gain": 0.9}

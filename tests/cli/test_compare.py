@@ -13,6 +13,7 @@ from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
 from sidequest.runs.training import train_recipe
 from sidequest.tasks.loading import load_suite
+from tests.helpers import ROOT
 
 
 @pytest.fixture
@@ -96,3 +97,27 @@ def test_several_primaries_give_one_table(tmp_path, monkeypatch):
     assert (tmp_path / "out" / "table.csv").read_text().startswith(f"method,{digits.primary} (")
     recipe = Recipe.read(tmp_path / "out" / other / "all" / "seed-0" / "recipe.json")
     assert recipe.primary == other
+
+
+@pytest.mark.slow
+def test_a_method_of_a_users_file_is_compared_in_worker_processes(run, tmp_path):
+    reference = f"{ROOT / 'tests' / 'helpers' / 'toy_method.py'}:LargestGain"
+    options = ["--seeds", "1", "--workers", "2", "-o", tmp_path, "--json"]
+    code, out, errors = run(
+        "compare",
+        "digits",
+        "-m",
+        reference,
+        *options,
+        "--set",
+        "train.max_batches=20",
+        "--set",
+        "largest-gain.least_gain=0.9",
+    )
+    assert code == 0, errors
+    rows = {row["method"]: row for row in json.loads(out)["rows"]}
+    assert rows["largest-gain"]["seeds"] == [0]
+    recipe = Recipe.read(tmp_path / "largest-gain" / "seed-0" / "recipe.json")
+    assert recipe.method == "largest-gain"
+    assert recipe.provenance["method_settings"] == {"least_gain": 0.9}
+    assert recipe.auxiliaries == ()

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sidequest.methods import MethodChoice
 
 
-def method_settings(
-    names: Sequence[str], assignments: Sequence[str] | None
-) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Settings by method, from --set METHOD.name=value, for the methods named; and the assignments that name none."""
+def chosen_methods(
+    references: Sequence[str], assignments: Sequence[str] | None
+) -> tuple[dict[str, MethodChoice], list[str]]:
+    """Methods by name, each with its settings from --set METHOD.name=value; and the assignments that name no method.
+
+    references: names or `file.py:Class`, whose file is run.
+    """
     from sidequest.errors import SettingsError
-    from sidequest.methods import METHODS
+    from sidequest.methods import MethodChoice, method_names
     from sidequest.settings import parse_assignments
 
-    own: dict[str, list[str]] = {name: [] for name in names}
-    others = []
+    chosen = {choice.name: choice for choice in map(MethodChoice, references)}
+    own: dict[str, list[str]] = {name: [] for name in chosen}
+    known, others = {*chosen, *method_names()}, []
     for assignment in assignments or []:
         method, dot, _ = assignment.partition("=")[0].partition(".")
-        if not dot or method not in METHODS:
+        if not dot or method not in known:
             others.append(assignment)
         elif method not in own:
             raise SettingsError(
-                f"--set {assignment}: {method!r} is not among the methods asked for: {', '.join(names)}"
+                f"--set {assignment}: {method!r} is not among the methods asked for: {', '.join(chosen)}"
             )
         else:
             own[method].append(assignment.partition(".")[2])
-    return {name: parse_assignments(given)["method"] for name, given in own.items()}, others
+    settings = {name: parse_assignments(given)["method"] for name, given in own.items()}
+    return {name: MethodChoice.of(choice, settings[name]) for name, choice in chosen.items()}, others
 
 
 def own_command() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,7 @@ from sidequest.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from sidequest.methods import MethodChoice
     from sidequest.records.comparisons import Comparison
     from sidequest.runs.setup import Setup
 
@@ -57,7 +58,7 @@ def command(
 ) -> None:
     import json
 
-    from sidequest.cli.arguments import method_settings, own_command
+    from sidequest.cli.arguments import chosen_methods, own_command
     from sidequest.cli.common import default_workers, make_setup
     from sidequest.cli.tables import print_comparison, print_primaries
     from sidequest.errors import SettingsError
@@ -67,8 +68,8 @@ def command(
 
     check_trackers(track or [])
     names = [name.strip() for name in methods.split(",") if name.strip()]
-    settings, shared = method_settings(list(dict.fromkeys([*ALWAYS, *names])), assignments)
-    wanted = {name: settings[name] for name in dict.fromkeys([*names, *(n for n in ALWAYS if settings[n])])}
+    chosen, shared = chosen_methods(list(dict.fromkeys([*names, *ALWAYS])), assignments)
+    wanted = [choice for name, choice in chosen.items() if name not in ALWAYS or choice.settings or name in names]
     primaries: list[str | None] = [name.strip() for name in (primary or "").split(",") if name.strip()]
     setups = []
     for name in primaries or [None]:  # all are read before any work starts
@@ -109,7 +110,7 @@ def _say_where_the_page_is(directory: Path) -> None:
 
 def _compare(
     setup: Setup,
-    methods: dict[str, dict[str, Any]],
+    methods: list[MethodChoice],
     seeds: int,
     out: Path,
     budget: float | None,
@@ -124,7 +125,13 @@ def _compare(
     from sidequest.runs.tracking import log_outcome, tracking
 
     train, kind = setup.train.model_dump(mode="json"), setup.model.model_dump(mode="json")
-    followed = {"methods": methods, "seeds": seeds, "budget": budget, "model": kind, "train": train}
+    followed = {
+        "methods": {choice.name: choice.settings for choice in methods},
+        "seeds": seeds,
+        "budget": budget,
+        "model": kind,
+        "train": train,
+    }
     with progress_bar() as progress, tracking(track, out, NAME, followed) as log:
         show_encoding(setup, progress)
         bar = progress.add_task(f"comparing on {setup.suite.primary}", total=None, note="")

@@ -18,20 +18,27 @@ def command(as_json: JsonOption = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from sidequest.errors import SettingsError
     from sidequest.learning.protocol import power_name
-    from sidequest.methods import METHODS, get_method
+    from sidequest.methods import get_method, method_names
     from sidequest.models.kinds import KINDS, kinds_with
     from sidequest.records.controls import CONTROLS
 
     rows: list[dict[str, Any]] = []
-    for name in METHODS:
-        method = get_method(name)
+    failed: list[str] = []
+    for name in method_names():
+        try:
+            method = get_method(name)
+        except SettingsError as error:  # another package's; the rest are listed all the same
+            failed.append(str(error))
+            continue
+        able = [set(kinds_with(power)) for power in method.requires]
         rows.append(
             {
                 "name": name,
                 "summary": method.summary,
                 "needs": [power_name(power) for power in method.requires],
-                "models": sorted(set.intersection(set(KINDS), *(set(kinds_with(power)) for power in method.requires))),
+                "models": sorted(set(KINDS).intersection(*able)),
                 "cost": method.cost,
                 "returns": method.returns,
                 "paper": method.paper,
@@ -58,4 +65,7 @@ def command(as_json: JsonOption = False) -> None:
     console.print("Controls, in every comparison; they choose nothing:")
     for name, summary in CONTROLS.items():
         console.print(f"  {name}: {summary}")
+    for line in failed:
+        console.print(line, style="red")
+    console.print("Your own: -m file.py:Class, or a package with the entry point sidequest.methods.")
     console.print("x: single-task training runs of the primary. Settings: sidequest methods --json")

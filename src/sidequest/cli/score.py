@@ -34,7 +34,7 @@ def command(
 ) -> None:
     import json
 
-    from sidequest.cli.arguments import method_settings
+    from sidequest.cli.arguments import chosen_methods
     from sidequest.cli.common import default_workers, prepare, progress_bar
     from sidequest.cli.tables import print_standings
     from sidequest.errors import SettingsError
@@ -43,7 +43,7 @@ def command(
     from sidequest.runs.truth import LARGEST_P
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
-    settings, shared = method_settings(names, assignments)
+    chosen, shared = chosen_methods(names, assignments)
     if shared:
         raise SettingsError(f"--set {shared[0]}: say which method it is for, as in --set METHOD.name=value")
     if suite is not None and len(truth) > 1:
@@ -61,7 +61,12 @@ def command(
                 progress.update(bar, completed=count, total=total, note=note)
 
             found = judge(
-                table, settings, range(seeds), directory=out, workers=workers or default_workers(), on_done=on_done
+                table,
+                list(chosen.values()),
+                range(seeds),
+                directory=out,
+                workers=workers or default_workers(),
+                on_done=on_done,
             )
         judged += found[0]
         standings += found[1]

@@ -29,7 +29,7 @@ NEEDS_ARGUMENTS = True
 
 def command(
     suite: SuiteArgument,
-    method: Annotated[str, typer.Option("--method", "-m", help="See `sidequest methods`.")],
+    method: Annotated[str, typer.Option("--method", "-m", help="See `sidequest methods`; or your own, file.py:Class.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run directory.")],
     model: ModelOption = None,
     encoder: EncoderOption = None,
@@ -54,19 +54,21 @@ def command(
 ) -> None:
     from sidequest.cli.common import finish_page, make_setup, progress_bar, show_encoding
     from sidequest.learning.meter import Meter
+    from sidequest.methods import MethodChoice
     from sidequest.records.runs import SelectionRecord
-    from sidequest.runs.selecting import make_method, select
+    from sidequest.runs.selecting import select
     from sidequest.runs.tracking import check_trackers, tracking
 
     check_trackers(track or [])
     setup, settings = make_setup(suite, model, encoder, assignments, tune=tune)
-    make_method(method, settings, seed)  # refuse bad names and settings before data is encoded
+    choice = MethodChoice.of(method, settings)  # refuse bad names and settings before data is encoded
+    name = choice.name
     unit = setup.single_run_work
-    facts = setup.provenance(method, settings, seed)
-    followed = {"method": method} | {key: value for key, value in facts.items() if key not in ("data", "rows")}
+    facts = setup.provenance(name, settings, seed)
+    followed = {"method": name} | {key: value for key, value in facts.items() if key not in ("data", "rows")}
     with progress_bar() as progress, tracking(track or [], out, NAME, followed) as log:
         show_encoding(setup, progress)
-        rounds = progress.add_task(method, total=None, note="")
+        rounds = progress.add_task(name, total=None, note="")
         trial = progress.add_task("trial", total=None, visible=False, note="")
 
         def on_round(done: int, total: int | None, entry: dict[str, Any], meter: Meter) -> None:
@@ -80,8 +82,7 @@ def command(
 
         recipe = select(
             setup,
-            method,
-            settings=settings,
+            choice,
             seed=seed,
             directory=out,
             workers=workers,

@@ -1,4 +1,4 @@
-"""What a method is. To add one, see CONTRIBUTING: one file, one line in `methods/__init__.py`, one test.
+"""What a method is. To add one, see CONTRIBUTING: one file, one line in `methods/registry.py`, one test.
 
 Lifecycle, driven by `sidequest.runs.driver`, which alone saves, resumes, meters and shows progress::
 
@@ -26,14 +26,15 @@ and decisions. It must not depend on the order of the candidates in the suite.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from sidequest.errors import SettingsError
 from sidequest.learning.protocol import Learner
 from sidequest.recipe import Phase, Recipe
-from sidequest.settings import Settings
+from sidequest.settings import Settings, parse
 from sidequest.tasks.pool import Pool
 
 
@@ -86,9 +87,21 @@ class Method(ABC, Generic[SettingsT, StateT]):
     Settings: ClassVar[type[Settings]] = NoSettings
     State: ClassVar[type[State]]
 
-    def __init__(self, settings: SettingsT | None = None, *, seed: int = 0) -> None:
-        self.settings: SettingsT = settings if settings is not None else self.Settings()  # type: ignore[assignment]
+    def __init__(self, settings: SettingsT | None = None, *, seed: int = 0, **named: Any) -> None:
+        """`AutoSeM(trials=8)`: settings by name, or as the method's own settings object."""
+        if settings is not None and named:
+            raise SettingsError(f"method {self.name!r}: settings by name or as an object, not both; found both")
+        given = parse(self.Settings, named, f"method {self.name!r}") if settings is None else settings
+        if not isinstance(given, self.Settings):
+            raise SettingsError(
+                f"method {self.name!r}: its settings are of the class {self.Settings.__name__}, found {given!r}"
+            )
+        self.settings: SettingsT = cast(SettingsT, given)
         self.seed = seed
+
+    def __repr__(self) -> str:
+        given = self.settings.model_dump(exclude_defaults=True)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
     @abstractmethod
     def start(self, pool: Pool, rng: np.random.Generator) -> StateT:

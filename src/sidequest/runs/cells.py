@@ -12,6 +12,7 @@ from typing import Any
 
 from sidequest.errors import RunMismatch, SettingsError, SidequestError
 from sidequest.files import digest, write_atomically
+from sidequest.methods.registry import MethodClass
 from sidequest.recipe import Recipe
 from sidequest.records.comparisons import MissingCell, Outcome
 from sidequest.records.controls import CONTROLS
@@ -33,6 +34,7 @@ class Job:
     """One method, or control, on one seed.
 
     budget: the most that its selection may cost, in x; None: no bound. selected: whether its recipe is in the directory already.
+    source: where the method comes from, if it is not one that its name says; see `MethodChoice`.
     """
 
     method: str
@@ -41,6 +43,7 @@ class Job:
     directory: Path
     budget: float | None = None
     selected: bool = False
+    source: str | MethodClass | None = None
 
 
 def attempt(setup: Setup, job: Job) -> Outcome | MissingCell:
@@ -84,7 +87,8 @@ def run_job(setup: Setup, job: Job) -> Outcome:
 def _recipe(setup: Setup, job: Job) -> Recipe:
     if job.selected:
         return Recipe.read(job.directory / "recipe.json")
-    return select(setup, job.method, settings=job.settings, seed=job.seed, directory=job.directory, budget=job.budget)
+    method = job.source or job.method
+    return select(setup, method, settings=job.settings, seed=job.seed, directory=job.directory, budget=job.budget)
 
 
 def finished(directory: Path) -> Outcome | None:
@@ -121,28 +125,31 @@ def _outcome(job: Job, scored: Scored, seconds: float, peak_memory: int | None) 
 
 
 def place_job(
-    base: Path, setup: Setup, method: str, settings: dict[str, Any], seed: int, budget: float | None = None
+    base: Path,
+    setup: Setup,
+    method: str,
+    settings: dict[str, Any],
+    seed: int,
+    budget: float | None = None,
+    source: str | MethodClass | None = None,
 ) -> Job:
     """A cell in its directory: `METHOD/seed-N`, or `METHOD/VARIANT/seed-N` where that holds the method with other settings.
 
     So nothing that is done stands in the way of a comparison that grows, and nothing is done twice: a run without a budget is
     found again for any budget that it did not reach. Runs on other data, or with another model or other training, are refused.
     """
-    wanted = {"method": method, **_facts(setup, method, settings, budget, seed)}
+    plain = settings if method in CONTROLS else make_method(source or method, settings).settings.model_dump(mode="json")
+    bounded = plain if budget is None else {**plain, "budget": budget}
+    wanted = {"method": method, **setup.provenance(method, bounded, seed)}
     own = base / method
     names = [own / f"seed-{seed}", own / _variant(settings, budget) / f"seed-{seed}"]
     free = [directory for directory in names if not _is_other_run(directory, wanted)]
     for directory in dict.fromkeys([*names, *sorted(own.glob(f"*/seed-{seed}"))]):
         if _serves(directory, wanted, budget):
-            return Job(method, settings, seed, directory, budget, selected=True)
+            return Job(method, settings, seed, directory, budget, selected=True, source=source)
     if not free:
         raise RunMismatch(f"{names[-1]}: holds another run; give another -o, or delete it")
-    return Job(method, settings, seed, free[0], budget)
-
-
-def _facts(setup: Setup, method: str, settings: dict[str, Any], budget: float | None, seed: int) -> dict[str, Any]:
-    plain = settings if method in CONTROLS else make_method(method, settings).settings.model_dump(mode="json")
-    return setup.provenance(method, plain if budget is None else {**plain, "budget": budget}, seed)
+    return Job(method, settings, seed, free[0], budget, source=source)
 
 
 def _is_other_run(directory: Path, wanted: dict[str, Any]) -> bool:

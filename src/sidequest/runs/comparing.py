@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import statistics
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from typing import Any
 
 from sidequest.errors import SettingsError
 from sidequest.files import atomic_file
+from sidequest.methods.registry import MethodChoice, MethodClass, Methods, choices_of
 from sidequest.records.comparisons import Comparison, MissingCell, Outcome
 from sidequest.records.controls import PROBE, SINGLE_LONG
 from sidequest.runs.cells import Job, attempt, finished, place_job
@@ -27,7 +28,6 @@ from sidequest.runs.controls import has_probe, long_batches
 from sidequest.runs.driver import check_requirements
 from sidequest.runs.holding import holding
 from sidequest.runs.pages import write_run_page
-from sidequest.runs.selecting import make_method
 from sidequest.runs.setup import Setup
 from sidequest.runs.summarising import AVERAGE_BASELINE, BASELINE, baseline_of, summarise
 from sidequest.search.executors import run_jobs
@@ -43,7 +43,7 @@ OnDone = Callable[[int, int, Outcome | MissingCell], None]  # (cells done, cells
 
 def compare(
     setup: Setup,
-    methods: Mapping[str, dict[str, Any]] | Sequence[str],
+    methods: Methods,
     seeds: Sequence[int],
     directory: Path | str,
     *,
@@ -55,13 +55,19 @@ def compare(
     """Every method on every seed, each in `directory/METHOD/seed-N`; what is done already is not done again, so methods, seeds
     and a budget can be added to a finished comparison. Ends with `comparison.json`, `outcomes.parquet` and the page.
 
-    methods: names, or settings by name; the baselines of `ALWAYS` and the controls are added. A random subset without a size of
-        its own is as large as what the methods asked for chose on the same seed.
+    methods: names, classes or objects, or settings by name; the baselines of `ALWAYS` and the controls are added. A random subset
+        without a size of its own is as large as what the methods asked for chose on the same seed.
     budget: the most that a selection may cost, in x. workers: processes, one torch thread each. command: what repeats this call.
     """
-    if isinstance(methods, str):
-        raise SettingsError(f"methods: a list of names, or settings by name; found the text {methods!r}")
-    asked = dict(methods) if isinstance(methods, Mapping) else {name: {} for name in methods}
+    asked = choices_of(methods)
+    at_home = [name for name, choice in asked.items() if not choice.travels]
+    if at_home and workers > 1:
+        warnings.warn(
+            f"{', '.join(at_home)}: defined in this session, so worker processes cannot import it; one process does all. "
+            "Put the class into a file to use more",
+            stacklevel=2,
+        )
+        workers = 1
     table = _Table(setup, asked, list(seeds), Path(directory), budget, workers, on_done)
     table.check()
     with holding(table.directory):
@@ -81,7 +87,7 @@ class _Table:
     """A comparison in the making."""
 
     setup: Setup
-    asked: dict[str, dict[str, Any]]
+    asked: dict[str, MethodChoice]
     seeds: list[int]
     directory: Path
     budget: float | None
@@ -95,10 +101,13 @@ class _Table:
         always: tuple[str, ...] = ALWAYS_AVERAGE if suite.goal == "average" else ALWAYS
         if not suite.candidates:
             always, self.asked = (BASELINE,), {}
-        self.methods = {name: self.asked.get(name, {}) for name in dict.fromkeys([*always, *self.asked])}
+        names = dict.fromkeys([*always, *self.asked])
+        self.methods = {name: self.asked.get(name) or MethodChoice(name) for name in names}
         self.chosen_by = {*self.asked} - {*always}
         # A random subset is a control of size only where there is a choice to be like.
-        self.sized_by_others = CHANCE in self.methods and "size" not in self.methods[CHANCE] and bool(self.chosen_by)
+        self.sized_by_others = (
+            CHANCE in self.methods and "size" not in self.methods[CHANCE].settings and bool(self.chosen_by)
+        )
         self.with_long = bool(suite.candidates) and suite.goal != "average"
 
     @property
@@ -115,15 +124,15 @@ class _Table:
         """Refuse all that can be refused, before any training and before any directory is claimed."""
         if not self.seeds or len({*self.seeds}) != len(self.seeds) or min(self.seeds) < 0:
             raise SettingsError(f"seeds: different whole numbers from 0, at least one; found {self.seeds}")
-        made = [make_method(name, settings) for name, settings in self.methods.items()]
+        made = [choice.make() for choice in self.methods.values()]
         if any(method.requires for method in made):
             learner = self.setup.learner(0)
             for method in made:
                 check_requirements(method, learner)
         self.first = [
-            self._job(name, settings, seed, self.budget)
+            self._job(name, choice.settings, seed, self.budget, choice.source)
             for seed in self.seeds
-            for name, settings in self.methods.items()
+            for name, choice in self.methods.items()
             if not (name == CHANCE and self.sized_by_others)
         ]
         self.with_probe = has_probe(self.setup)
@@ -147,8 +156,15 @@ class _Table:
             o.model_copy(update={"seed": seed}) for o in self.outcomes if o.method == PROBE for seed in self.seeds
         ]
 
-    def _job(self, name: str, settings: dict[str, Any], seed: int, budget: float | None = None) -> Job:
-        return place_job(self.directory, self.setup, name, settings, seed, budget)
+    def _job(
+        self,
+        name: str,
+        settings: dict[str, Any],
+        seed: int,
+        budget: float | None = None,
+        source: str | MethodClass | None = None,
+    ) -> Job:
+        return place_job(self.directory, self.setup, name, settings, seed, budget, source)
 
     def _run(self, jobs: Sequence[Job]) -> None:
         """In the order of the jobs, whichever ends first."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import nan
 from pathlib import Path
-from typing import Any
 
 from sidequest.errors import RunMismatch, SidequestError
+from sidequest.methods.registry import MethodChoice, Methods, choices_of
 from sidequest.numerics.statistics import mean_interval
 from sidequest.records.standings import Judged, Standing
-from sidequest.runs.selecting import make_method, select
+from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
 from sidequest.runs.truth import TruthTable
 from sidequest.search.executors import run_jobs
@@ -20,8 +20,7 @@ from sidequest.tasks.loading import load_suite
 
 @dataclass(frozen=True)
 class JudgeJob:
-    method: str
-    settings: dict[str, Any]
+    choice: MethodChoice
     seed: int
     directory: Path | None
 
@@ -51,7 +50,7 @@ class Truth:
 
 def judge(
     truth: Truth,
-    methods: dict[str, dict[str, Any]],
+    methods: Methods,
     seeds: Sequence[int],
     *,
     directory: Path | None = None,
@@ -62,11 +61,10 @@ def judge(
 
     directory: keeps the runs, so that the same call continues.
     """
-    for name, settings in methods.items():
-        make_method(name, settings)  # refuse bad settings before any work
+    choices = choices_of(methods)  # refuse bad names and settings before any work
     jobs = [
-        JudgeJob(name, settings, seed, None if directory is None else directory / truth.name / name / f"seed-{seed}")
-        for name, settings in methods.items()
+        JudgeJob(choice, seed, None if directory is None else directory / truth.name / name / f"seed-{seed}")
+        for name, choice in choices.items()
         for seed in seeds
     ]
     by_job: dict[int, Judged | str] = {}
@@ -76,8 +74,8 @@ def judge(
             on_done(count, len(jobs), result)
     results = [by_job[index] for index in range(len(jobs))]
     standings = [
-        _standing(truth, name, [result for job, result in zip(jobs, results, strict=True) if job.method == name])
-        for name in methods
+        _standing(truth, name, [result for job, result in zip(jobs, results, strict=True) if job.choice.name == name])
+        for name in choices
     ]
     return [result for result in results if isinstance(result, Judged)], standings
 
@@ -85,13 +83,15 @@ def judge(
 def judge_one(truth: Truth, job: JudgeJob) -> Judged | str:
     """One selection, judged; or why the method could not select."""
     try:
-        recipe = select(truth.setup, job.method, settings=job.settings, seed=job.seed, directory=job.directory)
+        recipe = select(
+            truth.setup, job.choice.source, settings=job.choice.settings, seed=job.seed, directory=job.directory
+        )
     except SidequestError as error:
         return str(error).splitlines()[0]
     chosen, table = tuple(sorted(recipe.auxiliaries)), truth.table
     return Judged(
         truth=truth.name,
-        method=job.method,
+        method=job.choice.name,
         seed=job.seed,
         auxiliaries=list(chosen),
         regret=table.regret(chosen),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sidequest.errors import SidequestError
-from sidequest.methods import get_method
-from sidequest.methods.base import Method
+from sidequest.methods.registry import AnyMethod, MethodChoice, MethodLike
 from sidequest.recipe import Recipe
 from sidequest.records.runs import SelectionRecord, WorkRecord
 from sidequest.runs.directory import forget_run_without_work, open_run
@@ -22,7 +21,7 @@ from sidequest.search.executors import ProcessTrials
 from sidequest.search.head_cache import EvidenceCache
 from sidequest.search.ray_trials import RayTrials
 from sidequest.search.trials import LedgerTrials, LocalTrials, TrialRunner
-from sidequest.settings import parse
+from sidequest.settings import Settings
 
 if TYPE_CHECKING:
     from sidequest.learning.protocol import Learner
@@ -31,17 +30,16 @@ if TYPE_CHECKING:
 OnBatches = Callable[[str, int, int, float | None], None]  # (label, batches done, batches in all, best score so far)
 
 
-def make_method(name: str, settings: dict[str, Any] | None = None, seed: int = 0) -> Method[Any, Any]:
-    """A method by name, its settings checked."""
-    cls = get_method(name)
-    return cls(parse(cls.Settings, settings or {}, f"method {name!r}"), seed=seed)
+def make_method(method: MethodLike, settings: Mapping[str, Any] | Settings | None = None, seed: int = 0) -> AnyMethod:
+    """A method by name, `file.py:Class`, class or object; its settings are checked."""
+    return MethodChoice.of(method, settings).make(seed)
 
 
 def select(
     setup: Setup,
-    method: str,
+    method: MethodLike,
     *,
-    settings: dict[str, Any] | None = None,
+    settings: Mapping[str, Any] | Settings | None = None,
     seed: int = 0,
     directory: Path | None = None,
     workers: int = 1,
@@ -52,6 +50,8 @@ def select(
     on_batches: OnBatches | None = None,
 ) -> Recipe:
     """The method's recipe for the suite. A directory keeps the run: the same call continues or finds it.
+
+    method: a name, `file.py:Class`, a class or an object.
 
     workers: how many of a method's trials run at once, each in a process of its own. A method that learns from its trials
         asks for as many before it sees a score, so another number may lead it another way.
@@ -71,7 +71,7 @@ def select(
 
 def _select(
     setup: Setup,
-    method: Method[Any, Any],
+    method: AnyMethod,
     directory: Path | None,
     workers: int,
     storage: str | None,

@@ -21,6 +21,7 @@ import numpy as np
 from sidequest.learning.fit import fit, single_run_work
 from sidequest.methods import get_method
 from sidequest.methods.base import Method
+from sidequest.methods.registry import checked
 from sidequest.recipe import Recipe
 from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
@@ -72,7 +73,7 @@ def check_method(
     settings: small ones, so that the check is quick. make_learner: a module-level function, so that a fresh process finds it.
     budget_x: what the method says that it costs at most, in x.
     """
-    cls = get_method(method) if isinstance(method, str) else method
+    cls = get_method(method) if isinstance(method, str) else checked(method, "method")
     parse(cls.Settings, settings or {}, cls.__name__)
     recipe = run(cls, settings, make_learner)
     _is_valid(recipe, cls)
