@@ -160,7 +160,8 @@ def test_adapters_around_the_projection_are_gated():
 @pytest.mark.integration
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-6)])
 def test_minilm_batched_equals_rows_alone_and_differences(dtype, tolerance):
-    from sidequest.models.encoders import DEMO_PACKAGE, resolve
+    from sidequest.models.encoders import resolve
+    from sidequest.models.local_encoders import DEMO_PACKAGE
 
     if importlib.util.find_spec(DEMO_PACKAGE) is None:
         pytest.skip("the `demo` extra is not installed")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from sidequest.runs.setup import Setup
+    from sidequest.settings import ModelSettings
     from sidequest.tasks.suite import Suite
 
 
@@ -159,10 +160,16 @@ def write_out(path: Path | None, text: str) -> None:
     write_atomically(path, text.encode())
 
 
-def finish_page(directory: Path, suite: Suite, name: str) -> None:
+def tell_long_texts(setup: Setup) -> None:
+    """Say before the work how many texts the model does not read whole."""
+    for task, message in setup.long_texts().items():
+        typer.echo(f"warning: {task}: {message}", err=True)
+
+
+def finish_page(directory: Path, suite: Suite, name: str, model: ModelSettings | None = None) -> None:
     """Record what readers will want to know, write the run's page, and say where it is."""
     from sidequest.cli.arguments import own_command
     from sidequest.runs.pages import write_run_page
 
-    page = write_run_page(directory, suite, name, own_command())
+    page = write_run_page(directory, suite, name, own_command(), model)
     typer.echo(f"the page: {page.path}" if page.problem is None else page.problem, err=page.problem is not None)

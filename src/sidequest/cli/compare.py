@@ -59,7 +59,7 @@ def command(
     import json
 
     from sidequest.cli.arguments import chosen_methods, own_command
-    from sidequest.cli.common import default_workers, make_setup
+    from sidequest.cli.common import default_workers, make_setup, tell_long_texts
     from sidequest.cli.tables import print_comparison, print_primaries
     from sidequest.errors import SettingsError
     from sidequest.runs.comparing import ALWAYS
@@ -77,6 +77,7 @@ def command(
         if stray:
             raise SettingsError(f"--set {next(iter(stray))}: say which method it is for, as in --set METHOD.name=value")
         setups.append(setup)
+    tell_long_texts(setups[0])
     comparisons: dict[str, Comparison] = {}
     for setup in setups:
         place = out if len(setups) == 1 else out / setup.suite.primary

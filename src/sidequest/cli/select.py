@@ -52,7 +52,7 @@ def command(
     track: TrackOption = None,
     device: DeviceOption = None,
 ) -> None:
-    from sidequest.cli.common import finish_page, make_setup, progress_bar, show_encoding
+    from sidequest.cli.common import finish_page, make_setup, progress_bar, show_encoding, tell_long_texts
     from sidequest.learning.meter import Meter
     from sidequest.methods import MethodChoice
     from sidequest.records.runs import SelectionRecord
@@ -63,6 +63,7 @@ def command(
     setup, settings = make_setup(suite, model, encoder, assignments, tune=tune)
     choice = MethodChoice.of(method, settings)  # refuse bad names and settings before data is encoded
     name = choice.name
+    tell_long_texts(setup)
     unit = setup.single_run_work
     facts = setup.provenance(name, settings, seed)
     followed = {"method": name} | {key: value for key, value in facts.items() if key not in ("data", "rows")}
@@ -99,7 +100,7 @@ def command(
     if heads := SelectionRecord.read(out).heads:
         shown = "; ".join(f"{what} {len(tasks)} ({', '.join(tasks) or 'none'})" for what, tasks in heads.items())
         typer.echo(f"head importances: {shown}")
-    finish_page(out, setup.suite, NAME)
+    finish_page(out, setup.suite, NAME, setup.model)
     for note in recipe.evidence.get("notes", []):
         typer.echo(f"note: {note}")
     typer.echo(f"next: sidequest train {out}")

@@ -53,7 +53,7 @@ def print_comparison(comparison: Comparison) -> None:
     if any(row.stopped for row in comparison.rows):
         console.print(f"! stopped by the budget of {comparison.budget:g}x, at least on some seeds.")
     if comparison.majority is not None:
-        console.print(f"Always the most frequent class: {fixed(comparison.majority)}.")
+        console.print(f"The best constant answer: {fixed(comparison.majority)}.")
     for note in verdicts.notes(comparison):
         console.print(note, markup=False, highlight=False)
     for warning in verdicts.warnings(comparison):

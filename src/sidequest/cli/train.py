@@ -38,7 +38,7 @@ def command(
     track: TrackOption = None,
     device: DeviceOption = None,
 ) -> None:
-    from sidequest.cli.common import finish_page, progress_bar, show_encoding
+    from sidequest.cli.common import finish_page, progress_bar, show_encoding, tell_long_texts
     from sidequest.errors import SettingsError
     from sidequest.runs.setup import Setup
     from sidequest.runs.sources import open_source
@@ -73,6 +73,7 @@ def command(
     own = None if opened.other_model or not source.is_dir() else own_weights(opened.directory, recipe, seed)
     if own is None and setup.suite.goal == "primary":  # candidates that the recipe leaves out need no heads
         setup = Setup(setup.suite.subset(recipe.auxiliaries), setup.model, setup.train, setup.tuning)
+    tell_long_texts(setup)
     facts = {"method": recipe.method, **recipe.provenance, "seed": seed}
     shown = {key: value for key, value in facts.items() if key not in ("data", "rows")}
     with progress_bar() as progress, tracking(track or [], out, NAME, shown) as log:
@@ -96,9 +97,9 @@ def command(
     for split, scores in (("select", trained.select), ("report", trained.report)):
         typer.echo(f"{split}: " + ", ".join(f"{name} {value:.4f}" for name, value in scores.items()))
     if trained.majority is not None:
-        typer.echo(f"report, always the most frequent class: {trained.majority:.4f}")
+        typer.echo(f"report, the best constant answer: {trained.majority:.4f}")
         if trained.report[setup.suite.tasks[recipe.primary].metric] <= trained.majority:
-            typer.echo("This model is no better than the most frequent class: do not trust choices made with it.")
+            typer.echo("This model is no better than the best constant answer: do not trust choices made with it.")
     if (fitted := trained.calibration) is not None:
         typer.echo(
             f"calibrated on {fitted.split}: temperature {fitted.temperature:.3f}, negative log-likelihood "
@@ -106,6 +107,6 @@ def command(
         )
     if not (out / "recipe.json").exists():
         recipe.write(out / "recipe.json")  # so that the directory says what its model was trained on
-    finish_page(out, whole, NAME)
+    finish_page(out, whole, NAME, setup.model)
     typer.echo(f"model: {out / 'model'}")
     typer.echo(f"next: sidequest predict {out / 'model'} FILE")

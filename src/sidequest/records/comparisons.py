@@ -141,7 +141,7 @@ class Comparison(Record):
     """The table of a comparison. `verdict` and the words around it are in `sidequest.records.verdicts`.
 
     metric: of the scores, on *report*. baseline: what differences are taken to. controls: what a method has to beat besides, of
-    those that this model has. majority: what always answering the most frequent class scores. missing: what failed by itself;
+    those that this model has. majority: what the best constant answer scores. missing: what failed by itself;
     command: what repeats it. budget: the most that a selection could cost, in x. still_improving: whether the primary alone was
     still getting better on *select* when its training ended.
     """

@@ -89,7 +89,7 @@ class Evaluation(Part):
 class ScoresRecord(Record):
     """The exported model: every metric of the primary on *select* and *report*, and of all tasks where the goal is their average.
 
-    training: what the final training cost. majority: what always answering the most frequent class scores.
+    training: what the final training cost. majority: what the best constant answer scores.
     """
 
     FILE: ClassVar[str] = "scores.json"

@@ -150,7 +150,7 @@ def _weak_model(comparison: Comparison) -> list[str]:
     majority = comparison.majority
     if majority is not None and math.isfinite(single.low) and single.low <= majority:
         out.append(
-            f"Single-task training is not clearly above the most frequent class ({fixed(majority)}): this model may be too weak "
+            f"Single-task training is not clearly above the best constant answer ({fixed(majority)}): this model may be too weak "
             "for the primary task, and choices made with it should not be trusted for another model."
         )
     return out

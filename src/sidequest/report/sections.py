@@ -51,10 +51,10 @@ def run_verdict(run: Run) -> Verdict:
         shown = ", ".join(f"{name} {fixed(value, 4)}" for name, value in scores.report.items())
         sentences.append(f"The final model on the report split: {shown}.")
         if scores.majority is not None:
-            sentences.append(f"Always answering the most frequent class: {fixed(scores.majority, 4)}.")
+            sentences.append(f"The best constant answer: {fixed(scores.majority, 4)}.")
             if next(iter(scores.report.values())) <= scores.majority:
                 warnings.append(
-                    "This model is no better than the most frequent class: do not trust choices made with it."
+                    "This model is no better than the best constant answer: do not trust choices made with it."
                 )
     elif run.outcome is None:
         sentences.append("The final model is not trained yet; sidequest train does it.")

@@ -77,7 +77,7 @@ def compare(
         )
         comparison.write(table.directory)
         write_outcomes(table.outcomes, setup.suite.primary, table.directory / "outcomes.parquet")
-    if (problem := write_run_page(table.directory, setup.suite, "compare", command).problem) is not None:
+    if (problem := write_run_page(table.directory, setup.suite, "compare", command, setup.model).problem) is not None:
         warnings.warn(problem, stacklevel=2)
     return comparison
 

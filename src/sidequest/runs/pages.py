@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sidequest.report.page import write_page
 from sidequest.runs.recording import record_run
+from sidequest.settings import ModelSettings
 from sidequest.tasks.suite import Suite
 
 
@@ -18,10 +19,13 @@ class WrittenPage:
     problem: str | None = None
 
 
-def write_run_page(directory: Path, suite: Suite, name: str, command: str = "") -> WrittenPage:
-    """Record what readers will want to know and write the page of a run directory. name: of the command, as in `select`."""
+def write_run_page(
+    directory: Path, suite: Suite, name: str, command: str = "", model: ModelSettings | None = None
+) -> WrittenPage:
+    """Record what readers will want to know and write the page of a run directory. name: of the command, as in `select`. model:
+    of the run; None: the suite's own."""
     try:
-        record_run(directory, suite, name, command)
+        record_run(directory, suite, name, command, model)
         return WrittenPage(write_page(directory))
     except Exception as error:  # the results are written: a page that cannot be drawn is no failure of the run
         return WrittenPage(

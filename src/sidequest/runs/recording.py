@@ -13,15 +13,18 @@ import os
 import platform
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sidequest.models.token_limit import token_limit
 from sidequest.recipe import Recipe
 from sidequest.records.runs import ExamplesRecord, FactsRecord
 from sidequest.runs.directory import versions
 from sidequest.runs.showing import SHAPE_ONLY, examples_of
+from sidequest.settings import ModelSettings
 from sidequest.tasks.check import check_suite
 from sidequest.tasks.suite import Suite
 
@@ -29,8 +32,11 @@ ROWS_SHOWN = 4  # of each task and kind
 LONGEST_TEXT = 500  # characters
 
 
-def record_run(directory: Path, suite: Suite, name: str, command: str) -> None:
-    """Write `record.json`, and `examples.json` of the recipes in the directory. name: of the command, as in `select`."""
+def record_run(directory: Path, suite: Suite, name: str, command: str, model: ModelSettings | None = None) -> None:
+    """Write `record.json`, and `examples.json` of the recipes in the directory. name: of the command, as in `select`. model: of
+    the run, which decides which texts it reads whole; None: the suite's own."""
+    if model is not None:
+        suite = replace(suite, defaults={**(suite.defaults or {}), "model": model.model_dump()})
     before = FactsRecord.read_if_there(directory / FactsRecord.FILE)
     FactsRecord.of(
         {
@@ -38,7 +44,7 @@ def record_run(directory: Path, suite: Suite, name: str, command: str) -> None:
             "commands": (before.commands if before else {}) | ({name: command} if command else {}),
             "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": os.cpu_count()},
             "versions": versions(),
-            "data": check_suite(suite).to_json(),
+            "data": check_suite(suite, limit=token_limit).to_json(),
         }
     ).write(directory)
     first_seeds: dict[Path, Path] = {}  # of each method in a comparison: its rows are shown for one seed

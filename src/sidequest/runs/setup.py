@@ -16,6 +16,7 @@ from sidequest.models import kind_of
 from sidequest.models.defaults import training_settings
 from sidequest.search.code_version import training_code_version
 from sidequest.settings import ModelSettings, TrainSettings, parse
+from sidequest.tasks.lengths import long_texts_message
 from sidequest.tasks.pool import Pool
 from sidequest.tasks.suite import Suite
 
@@ -62,6 +63,20 @@ class Setup:
         from sidequest.models import family
 
         return family(self.suite, self.model)
+
+    def long_texts(self) -> dict[str, str]:
+        """By task, what is to be said about texts that the model does not read whole; tasks without such texts are left out."""
+        from sidequest.models.token_limit import token_limit
+
+        limit = token_limit(self.suite, self.model)
+        if limit is None:
+            return {}
+        messages: dict[str, str] = {}
+        for name, task in self.suite.tasks.items():
+            long = {split: limit.long_rows(task, rows) for split, rows in task.splits.items()}
+            if message := long_texts_message(task, long, limit.most):
+                messages[name] = message
+        return messages
 
     def prepare(self) -> None:
         """Compute once, with all cores, what a frozen encoder's models share, before learners or worker processes want it."""

@@ -7,7 +7,7 @@ datasets; a user should know them before trusting a score.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from sidequest.errors import DataError
 from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
+from sidequest.tasks.lengths import Limit, WordLimit, long_texts_message
 from sidequest.tasks.loading import LoadedSuite, load_suite_with_problems
 from sidequest.tasks.overlap import content_codes, repeats
 from sidequest.tasks.problems import Place, Problem, Problems
@@ -27,6 +28,7 @@ from sidequest.tasks.readers import Table
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import LABELLED, Form, Objective, Task
 
+FindLimit = Callable[[Suite, ModelSettings], Limit | None]
 Codes = Mapping[tuple[str, str], np.ndarray]  # (task, split) → a code per row, equal for equal content
 LENGTH_QUANTILES = (0, 0.5, 0.95, 1)
 RARE = 10  # a label that another outnumbers so many times may be a misspelling of it
@@ -76,16 +78,17 @@ class CheckReport:
         print("\n".join(self.lines()))
 
 
-def check_suite(source: str | Path | Suite, *, rows: bool = False) -> CheckReport:
+def check_suite(source: str | Path | Suite, *, rows: bool = False, limit: FindLimit | None = None) -> CheckReport:
     """Check a suite file, an embedded suite by name, or a suite built in Python.
 
+    limit: how many tokens the model of a suite reads (see `models.token_limit`); without it, words are counted.
     rows: list every row that a warning is about, not only the first. Tasks that could be read are checked, and compared with
     each other, even if something is wrong with others.
     """
     problems = Problems()
     loaded = LoadedSuite.of(source) if isinstance(source, Suite) else load_suite_with_problems(source, problems)
     checker = _Checker(loaded.tasks, loaded.tables, loaded.scored, problems, rows)
-    checker.check_tasks(_most_tokens(loaded.model))
+    checker.check_tasks(_limit(loaded, limit))
     checker.check_splits()
     checker.check_overlap()
     return CheckReport(tuple(problems.items), {name: _facts(task) for name, task in loaded.tasks.items()})
@@ -93,14 +96,17 @@ def check_suite(source: str | Path | Suite, *, rows: bool = False) -> CheckRepor
 
 def check_labels_and_lengths(loaded: LoadedSuite, problems: Problems) -> None:
     """What can be said of each task as a whole: labels that look misspelt, texts that would be cut."""
-    _Checker(loaded.tasks, loaded.tables, loaded.scored, problems, False).check_tasks(_most_tokens(loaded.model))
+    _Checker(loaded.tasks, loaded.tables, loaded.scored, problems, False).check_tasks(_limit(loaded, None))
 
 
-def _most_tokens(model: Mapping[str, Any]) -> int:
+def _limit(loaded: LoadedSuite, find: FindLimit | None) -> Limit | None:
     try:
-        return ModelSettings(**model).max_length
+        settings = ModelSettings(**loaded.model)
     except ValidationError:  # an error of its own, said while the suite was read
-        return ModelSettings().max_length
+        settings = ModelSettings()
+    if find is None or loaded.suite is None:
+        return WordLimit(settings.max_length)
+    return find(loaded.suite, settings)
 
 
 @dataclass
@@ -111,11 +117,12 @@ class _Checker:
     problems: Problems
     list_rows: bool
 
-    def check_tasks(self, most_tokens: int) -> None:
+    def check_tasks(self, limit: Limit | None) -> None:
         for task in self.tasks.values():
             self._check_label_spelling(task)
             self._check_rare_labels(task)
-            self._check_lengths(task, most_tokens)
+            if limit is not None:
+                self._check_lengths(task, limit)
 
     def check_splits(self) -> None:
         for task in self.tasks.values():
@@ -160,18 +167,11 @@ class _Checker:
             message = f"rare labels look misspelt: {', '.join(pairs)}; `labels: {{{mended}}}` would mend it"
             self.problems.warn(message, task=task.name, rows=sum(numbers[label] for label in misspelt))
 
-    def _check_lengths(self, task: Task, most_tokens: int) -> None:
-        """A word is at least one token, and two more mark the beginning and the end: the true number is higher."""
-        if task.form not in (Form.TEXT, Form.PAIR, Form.TOKENS):
-            return
-        long = {split: np.flatnonzero(rows.word_counts() + 2 > most_tokens) for split, rows in task.splits.items()}
-        number, total = sum(map(len, long.values())), sum(map(len, task.splits.values()))
-        if number:
-            places = [place for split, rows in long.items() for place in self._places(task, split, rows)]
-            message = (
-                f"at least {number} of {total} texts are longer than the {most_tokens} tokens that the model reads and "
-                "would be cut; `model.max_length` sets how many it reads"
-            )
+    def _check_lengths(self, task: Task, limit: Limit) -> None:
+        long = {split: limit.long_rows(task, rows) for split, rows in task.splits.items()}
+        if message := long_texts_message(task, long, limit.most):
+            places = [place for split, rows in long.items() for place in self._places(task, split, rows.positions)]
+            number = sum(rows.number for rows in long.values())
             self.problems.warn(message, task=task.name, rows=number, places=places)
 
     def _check_empty(self, task: Task, split: str, rows: Examples) -> None:
