@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from sidequest.errors import SettingsError
+from sidequest.errors import SettingsError, SidequestError
 from sidequest.models import family as make_family
 from sidequest.models import load
 from sidequest.models.predictor import Predictor
@@ -23,7 +23,9 @@ from tests.helpers.sample_models import batch_of, make_task, stir
 
 def edit_card(directory, **changes):
     path = directory / "sidequest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    card = json.loads(path.read_text()) | changes
+    card.pop("sha256")  # its seal: what is changed on purpose has none
+    path.write_text(json.dumps(card))
 
 
 def exported(tmp_path, task, encoder, seeds=(0,), kind="hf"):
@@ -254,7 +256,7 @@ def test_a_model_of_the_first_format_is_still_read(encoders, tmp_path):
     task = make_task("t")
     ((directory, live),) = exported(tmp_path, task, encoders(), kind="pooled")
     card = json.loads((directory / "sidequest.json").read_text())
-    for key in ("version", "weights", "calibration", "tasks"):
+    for key in ("version", "weights", "calibration", "tasks", "sha256"):
         card.pop(key)
     card["task"].pop("inputs")
     (directory / "sidequest.json").write_text(json.dumps(card | {"format": 1}))
@@ -263,7 +265,7 @@ def test_a_model_of_the_first_format_is_still_read(encoders, tmp_path):
     assert predictor.task.inputs["columns"] == {"text": "body"}
     assert np.allclose(predictor.predict(task.train).probabilities, live.softmax(-1), atol=1e-5)
     (directory / "reading.json").write_text("{")
-    with pytest.raises(SettingsError, match=r"reading\.json: cannot be read as JSON"):
+    with pytest.raises(SidequestError, match=r"reading\.json: is damaged: it is not JSON"):
         load(directory)
 
 
