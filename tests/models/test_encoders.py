@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 import subprocess
 import sys
@@ -14,14 +13,11 @@ import pytest
 from sidequest.errors import SettingsError
 from sidequest.models import encoders as module
 from sidequest.models.encoders import load_config, longest_input, resolve
+from tests.helpers.marks import minilm
 from tests.helpers.sample_models import make_encoder
 
-needs_minilm = pytest.mark.skipif(
-    importlib.util.find_spec(module.DEMO_PACKAGE) is None, reason="the demo extra is not installed"
-)
 
-
-@needs_minilm
+@minilm
 def test_minilm_is_found_without_importing_its_package():
     code = (
         "import sys; from sidequest.models.encoders import resolve; e = resolve('minilm'); "
