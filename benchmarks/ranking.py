@@ -27,6 +27,7 @@ from scipy.stats import spearmanr
 
 from sidequest.learning.protocol import Discrimination, TaskDiscriminator
 from sidequest.models.encoders import resolve
+from sidequest.progress import Lines
 from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
@@ -138,17 +139,10 @@ def memory(rows: int) -> bool:
         suite = Suite.of(many_texts("primary", 1000), [many_texts("auxiliary", rows)])
         setup = Setup(suite, ModelSettings(kind="pooled", encoder=encoder), TrainSettings())
         setup.family.frozen.model  # noqa: B018 - loads the encoder
-        last = [time.perf_counter()]
-
-        def on_round(done: int, total: int | None, entry: dict, meter: object) -> None:
-            if time.perf_counter() - last[0] > 30:
-                last[0] = time.perf_counter()
-                print(f"  {done} of {total}: {entry}", flush=True)
-
         begun, start = time.process_time(), time.perf_counter()
         with PeakMemory() as peak:
             recipe = select(
-                setup, "similarity", settings={"share": 0.1}, directory=Path(place) / "run", on_round=on_round
+                setup, "similarity", settings={"share": 0.1}, directory=Path(place) / "run", progress=Lines(30)
             )
         spent = time.process_time() - begun
         taken = sum(recipe.evidence["taken"].values())

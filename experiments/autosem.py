@@ -28,6 +28,7 @@ from sidequest.formatting import between, signed
 from sidequest.methods.base import Plan
 from sidequest.numerics.mixture_search import RandomSearch
 from sidequest.numerics.mixtures import MixtureSpace
+from sidequest.progress import Progress
 from sidequest.recipe import Recipe
 from sidequest.records.comparisons import Comparison, MissingCell, Outcome
 from sidequest.report import autosem as figures
@@ -140,7 +141,7 @@ def main(options: Options) -> dict[str, Any]:
         setup = make_setup(part, data)
         out = options.out / part.primary
         comparison = compare(
-            setup, part.size.settings(part.methods), seeds, out, workers=options.workers, on_done=_show_progress
+            setup, part.size.settings(part.methods), seeds, out, workers=options.workers, progress=_PrintCells()
         )
         recipes = {m: [Recipe.read(out / m / f"seed-{s}" / "recipe.json") for s in seeds] for m in part.methods}
         searches = {m: [figures.running_best(r.evidence["stage2"]) for r in of] for m, of in recipes.items()}
@@ -200,16 +201,17 @@ def random_search(setup: Setup, recipe: Recipe) -> list[float]:
     return np.maximum.accumulate([result.score for result in local_trials(setup).run(plans)]).tolist()
 
 
-def _show_progress(done: int, total: int, outcome: Outcome | MissingCell) -> None:
-    if isinstance(outcome, MissingCell):
-        print(f"{done}/{total} {outcome.method} seed {outcome.seed} failed: {outcome.error}", flush=True)
-        return
-    cost, chosen = outcome.x, ", ".join(outcome.auxiliaries) or "none"
-    print(
-        f"{done}/{total} {outcome.method} seed {outcome.seed}: report {outcome.score:.4f}, {cost:.1f}x, "
-        f"{outcome.seconds:.0f} s, with {chosen}",
-        flush=True,
-    )
+class _PrintCells(Progress):
+    def job(self, done: int, total: int, label: str, result: Outcome | MissingCell, x: float) -> None:
+        if isinstance(result, MissingCell):
+            print(f"{done}/{total} {result.method} seed {result.seed} failed: {result.error}", flush=True)
+            return
+        chosen = ", ".join(result.auxiliaries) or "none"
+        print(
+            f"{done}/{total} {result.method} seed {result.seed}: report {result.score:.4f}, {result.x:.1f}x, "
+            f"{result.seconds:.0f} s, with {chosen}",
+            flush=True,
+        )
 
 
 def show(part: Part, setup: Setup, comparison: Comparison, recipes: Mapping[str, list[Recipe]]) -> None:

@@ -34,6 +34,8 @@ _HOMES = {
     "train_recipe": "sidequest.runs.training",
     "compare": "sidequest.runs.comparing",
     "export_recipe": "sidequest.runs.exports",
+    "Progress": "sidequest.progress",
+    "show_progress": "sidequest.progress",
     "SidequestError": "sidequest.errors",
 }
 

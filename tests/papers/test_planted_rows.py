@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sidequest.numerics.statistics import paired_comparison
+from sidequest.progress import Progress
 from sidequest.recipe import Recipe
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
@@ -58,12 +59,13 @@ class Killed(Exception):
 
 
 def killed_after(setup, directory, calls, settings):
-    def on_round(done, total, entry, meter):
-        if done >= calls:
-            raise Killed
+    class Killer(Progress):
+        def round(self, done, total, entry, x):
+            if done >= calls:
+                raise Killed
 
     with pytest.raises(Killed):
-        select(setup, "similarity", settings=settings, directory=directory, on_round=on_round)
+        select(setup, "similarity", settings=settings, directory=directory, progress=Killer())
 
 
 @pytest.mark.integration

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from sidequest.errors import RunMismatch, SettingsError
+from sidequest.progress import Progress
 from sidequest.recipe import Recipe
 from sidequest.records.comparisons import Comparison, MissingCell
 from sidequest.runs import cells, comparing, controls, finals
@@ -191,13 +192,18 @@ def test_a_cell_that_fails_fails_alone_and_is_repeated_alone(setup, tmp_path, mo
 
     monkeypatch.setattr(cells, "train_once", broken)
     ended = []
+
+    class Listener(Progress):
+        def job(self, done, total, label, result, x):
+            ended.append((done, total, result, x))
+
     part = compare(
         setup,
         {"heu-type": {}},
         [0, 1, 2],
         tmp_path / "c",
         command="sidequest compare digits",
-        on_done=lambda *cell: ended.append(cell),
+        progress=Listener(),
     )
     assert [(cell.method, cell.seed) for cell in part.missing] == [("heu-type", 1)]
     assert part.missing[0].error.startswith("RuntimeError: no luck (see ")
@@ -206,9 +212,10 @@ def test_a_cell_that_fails_fails_alone_and_is_repeated_alone(setup, tmp_path, mo
     assert part.row("heu-type").against[0].n == 2
     assert part.row("heu-type").verdict == "no verdict"
     assert "at all" in (tmp_path / "c" / "heu-type" / "seed-1" / FAILURE).read_text()
-    assert sum(isinstance(cell, MissingCell) for _, _, cell in ended) == 1
-    assert [count for count, _, _ in ended] == list(range(1, len(ended) + 1))
-    assert {total for _, total, _ in ended} == {len(ended)}
+    assert sum(isinstance(cell, MissingCell) for _, _, cell, _ in ended) == 1
+    assert [count for count, _, _, _ in ended] == list(range(1, len(ended) + 1))
+    assert {total for _, total, _, _ in ended} == {len(ended)}
+    assert ended[-1][-1] == pytest.approx(sum(cell.x for _, _, cell, _ in ended if not isinstance(cell, MissingCell)))
     page = (tmp_path / "c" / "report.html").read_text()
     assert "heu-type seed 1: RuntimeError: no luck" in page
     assert "`sidequest compare digits` repeats what is missing" in page

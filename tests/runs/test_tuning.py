@@ -7,6 +7,7 @@ import pytest
 
 from sidequest.errors import Damaged, SettingsError
 from sidequest.models import search_spaces
+from sidequest.progress import Progress
 from sidequest.runs import tuning as tuning_module
 from sidequest.runs.setup import Setup
 from sidequest.runs.tuning import Tuning, resplit, tune
@@ -59,12 +60,13 @@ def test_a_killed_tuning_ends_in_the_same_bytes(setup, tmp_path, monkeypatch):
     class Killed(Exception):
         pass
 
-    def kill(done, total, best):
-        if done == 4:
-            raise Killed
+    class Killer(Progress):
+        def job(self, done, total, label, result, x):
+            if done == 4:
+                raise Killed
 
     with pytest.raises(Killed):
-        tune(setup, 5, on_training=kill)
+        tune(setup, 5, progress=Killer())
     resumed = tune(setup, 5)
     assert resumed.model_dump_json() == whole.model_dump_json()
 

@@ -1,19 +1,15 @@
-"""Options that several commands share, and how they become a setup; progress bars."""
+"""Options that several commands share, and how they become a setup."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from sidequest.runs.setup import Setup
     from sidequest.settings import ModelSettings
     from sidequest.tasks.suite import Suite
@@ -86,7 +82,7 @@ def tuned(setup: Setup, tune: str | None) -> Setup:
     """The setup with tuned settings: `--tune N` tunes (or finds what was tuned before), `--tune FILE` takes a file's."""
     if tune is None:
         return setup
-    from sidequest.cli.tune import tune_with_bar
+    from sidequest.cli.tune import tune_visibly
     from sidequest.errors import SettingsError
     from sidequest.runs.tuning import Tuning
 
@@ -96,7 +92,7 @@ def tuned(setup: Setup, tune: str | None) -> Setup:
         return Tuning.read(Path(tune)).apply(setup)
     if not 1 <= int(tune) <= 10_000:
         raise SettingsError(f"--tune takes 1 to 10000 trainings, found {tune}")
-    tuning = tune_with_bar(setup, int(tune))
+    tuning = tune_visibly(setup, int(tune))
     typer.echo(tuning.summary, err=True)
     for warning in tuning.at_edge:
         typer.echo(f"warning: {warning}", err=True)
@@ -107,46 +103,12 @@ def default_workers() -> int:
     return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1))
 
 
-@contextmanager
-def progress_bar() -> Iterator[Progress]:
-    """A bar with counts, time spent and time left, on the error stream so that output stays clean."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield progress
-
-
-def show_encoding(setup: Setup, progress: Progress) -> None:
-    """Show a bar whenever texts are encoded by a frozen encoder."""
-    bar = progress.add_task("encoding", total=None, visible=False, note="")
-
-    def on_texts(done: int, total: int) -> None:
-        progress.update(bar, completed=done, total=total, visible=done < total, note="texts")
-
-    setup.family.progress = on_texts
-
-
 def prepare(setup: Setup) -> None:
-    """Encode what frozen-encoder models will need, with a bar."""
-    with progress_bar() as progress:
-        show_encoding(setup, progress)
+    """Encode what frozen-encoder models will need, and show how far that is."""
+    from sidequest.progress import show_progress
+
+    with show_progress() as progress:
+        setup.family.progress = progress.encoding
         setup.prepare()
 
 

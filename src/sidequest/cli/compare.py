@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -119,9 +119,8 @@ def _compare(
     track: list[str],
 ) -> Comparison:
     from sidequest.cli.arguments import own_command
-    from sidequest.cli.common import progress_bar, show_encoding
-    from sidequest.formatting import fixed
-    from sidequest.records.comparisons import MissingCell, Outcome
+    from sidequest.progress import Progress, Several, show_progress
+    from sidequest.records.comparisons import Outcome
     from sidequest.runs.comparing import compare
     from sidequest.runs.tracking import log_outcome, tracking
 
@@ -133,15 +132,13 @@ def _compare(
         "model": kind,
         "train": train,
     }
-    with progress_bar() as progress, tracking(track, out, NAME, followed) as log:
-        show_encoding(setup, progress)
-        bar = progress.add_task(f"comparing on {setup.suite.primary}", total=None, note="")
+    with show_progress() as progress, tracking(track, out, NAME, followed) as log:
 
-        def on_done(count: int, total: int, cell: Outcome | MissingCell) -> None:
-            shown = "failed" if isinstance(cell, MissingCell) else fixed(cell.score)
-            progress.update(bar, completed=count, total=total, note=f"{cell.method} seed {cell.seed}: {shown}")
-            if not isinstance(cell, MissingCell):
-                log_outcome(log, out / cell.directory, cell.method, cell.seed, {"score": cell.score, "x": cell.x})
+        class Tracked(Progress):
+            def job(self, done: int, total: int, label: str, result: Any, x: float) -> None:
+                if isinstance(result, Outcome):
+                    scores = {"score": result.score, "x": result.x}
+                    log_outcome(log, out / result.directory, result.method, result.seed, scores)
 
         return compare(
             setup,
@@ -151,5 +148,5 @@ def _compare(
             budget=budget,
             workers=workers,
             command=own_command(),
-            on_done=on_done,
+            progress=Several(progress, Tracked()),
         )

@@ -44,22 +44,17 @@ def command(
     device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.arguments import own_command
-    from sidequest.cli.common import default_workers, make_setup, prepare, progress_bar
+    from sidequest.cli.common import default_workers, make_setup, prepare
     from sidequest.cli.tables import print_truth
     from sidequest.errors import SettingsError
-    from sidequest.runs.oracle import SubsetJob, SubsetResult, oracle
+    from sidequest.progress import show_progress
+    from sidequest.runs.oracle import oracle
 
     setup, stray = make_setup(suite, model, encoder, assignments, tune=tune)
     if stray:
         raise SettingsError(f"--set {next(iter(stray))}: an oracle has no method; use train.NAME or model.NAME")
     prepare(setup)
-    with progress_bar() as progress:
-        bar = progress.add_task("training subsets", total=None, note="")
-
-        def on_done(count: int, total: int, job: SubsetJob, result: SubsetResult) -> None:
-            note = f"{{{', '.join(job.auxiliaries)}}} seed {job.seed}: {result.report:.3f}"
-            progress.update(bar, completed=count, total=total, note=note)
-
+    with show_progress() as progress:
         table = oracle(
             setup,
             range(seeds),
@@ -68,7 +63,7 @@ def command(
             suite=suite,
             sample=sample,
             workers=workers or default_workers(),
-            on_done=on_done,
+            progress=progress,
         )
     if as_json:
         typer.echo(table.model_dump_json(indent=2))

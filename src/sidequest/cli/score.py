@@ -35,9 +35,10 @@ def command(
     import json
 
     from sidequest.cli.arguments import chosen_methods
-    from sidequest.cli.common import default_workers, prepare, progress_bar
+    from sidequest.cli.common import default_workers, prepare
     from sidequest.cli.tables import print_standings
     from sidequest.errors import SettingsError
+    from sidequest.progress import show_progress
     from sidequest.records.standings import Judged, Standing, StandingsRecord
     from sidequest.runs.scoring import Truth, judge
     from sidequest.runs.truth import LARGEST_P
@@ -53,20 +54,14 @@ def command(
     tables = [Truth.read(path, suite) for path in truth]  # refuse a bad table before any work
     for table in tables:
         prepare(table.setup)
-        with progress_bar() as progress:
-            bar = progress.add_task(table.name, total=None, note="")
-
-            def on_done(count: int, total: int, result: Judged | str, progress=progress, bar=bar) -> None:  # type: ignore[no-untyped-def]
-                note = result if isinstance(result, str) else f"{result.method} seed {result.seed}: {result.regret:.4f}"
-                progress.update(bar, completed=count, total=total, note=note)
-
+        with show_progress() as progress:
             found = judge(
                 table,
                 list(chosen.values()),
                 range(seeds),
                 directory=out,
                 workers=workers or default_workers(),
-                on_done=on_done,
+                progress=progress,
             )
         judged += found[0]
         standings += found[1]

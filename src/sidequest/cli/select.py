@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,9 +53,9 @@ def command(
     track: TrackOption = None,
     device: DeviceOption = None,
 ) -> None:
-    from sidequest.cli.common import finish_page, make_setup, progress_bar, show_encoding, tell_long_texts
-    from sidequest.learning.meter import Meter
+    from sidequest.cli.common import finish_page, make_setup, tell_long_texts
     from sidequest.methods import MethodChoice
+    from sidequest.progress import Progress, Several, show_progress
     from sidequest.records.runs import SelectionRecord
     from sidequest.runs.selecting import select
     from sidequest.runs.tracking import check_trackers, tracking
@@ -64,22 +65,13 @@ def command(
     choice = MethodChoice.of(method, settings)  # refuse bad names and settings before data is encoded
     name = choice.name
     tell_long_texts(setup)
-    unit = setup.single_run_work
     facts = setup.provenance(name, settings, seed)
     followed = {"method": name} | {key: value for key, value in facts.items() if key not in ("data", "rows")}
-    with progress_bar() as progress, tracking(track or [], out, NAME, followed) as log:
-        show_encoding(setup, progress)
-        rounds = progress.add_task(name, total=None, note="")
-        trial = progress.add_task("trial", total=None, visible=False, note="")
+    with show_progress() as progress, tracking(track or [], out, NAME, followed) as log:
 
-        def on_round(done: int, total: int | None, entry: dict[str, Any], meter: Meter) -> None:
-            found = ", ".join(f"{key} {_short(value)}" for key, value in entry.items())
-            progress.update(rounds, completed=done, total=total, note=f"{meter.work / unit:.1f}x  {found}")
-            log(entry | {"x": meter.work / unit}, done)
-
-        def on_batches(label: str, done: int, total: int, best: float | None) -> None:
-            note = "" if best is None else f"best {best:.3f}"
-            progress.update(trial, description=label or "trial", completed=done, total=total, visible=True, note=note)
+        class Tracked(Progress):
+            def round(self, done: int, total: int | None, entry: Mapping[str, Any], x: float) -> None:
+                log({**entry, "x": x}, done)
 
         recipe = select(
             setup,
@@ -89,8 +81,7 @@ def command(
             workers=workers,
             storage=storage,
             ray=ray,
-            on_round=on_round,
-            on_batches=on_batches,
+            progress=Several(progress, Tracked()),
         )
         log({"cost": recipe.cost.model_dump(), "shares": recipe.phases[-1].shares}, 0)
     for index, phase in enumerate(recipe.phases):
@@ -104,7 +95,3 @@ def command(
     for note in recipe.evidence.get("notes", []):
         typer.echo(f"note: {note}")
     typer.echo(f"next: sidequest train {out}")
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -38,8 +38,9 @@ def command(
     track: TrackOption = None,
     device: DeviceOption = None,
 ) -> None:
-    from sidequest.cli.common import finish_page, progress_bar, show_encoding, tell_long_texts
+    from sidequest.cli.common import finish_page, tell_long_texts
     from sidequest.errors import SettingsError
+    from sidequest.progress import Progress, Several, show_progress
     from sidequest.runs.setup import Setup
     from sidequest.runs.sources import open_source
     from sidequest.runs.tracking import check_trackers, tracking
@@ -76,21 +77,18 @@ def command(
     tell_long_texts(setup)
     facts = {"method": recipe.method, **recipe.provenance, "seed": seed}
     shown = {key: value for key, value in facts.items() if key not in ("data", "rows")}
-    with progress_bar() as progress, tracking(track or [], out, NAME, shown) as log:
-        show_encoding(setup, progress)
-        bar = progress.add_task("training", total=None, note="")
+    with show_progress() as progress, tracking(track or [], out, NAME, shown) as log:
 
-        seen: list[float | None] = [None]
+        class Tracked(Progress):
+            seen: float | None = None
 
-        def on_batches(done: int, total: int, best: float | None) -> None:
-            progress.update(bar, completed=done, total=total, note="" if best is None else f"best on select {best:.3f}")
-            if best is not None and best != seen[-1]:
-                log({"best on select": best}, done)
-                seen.append(best)
+            def training(self, done: int, total: int, best: float | None, label: str = "") -> None:
+                if best is not None and best != self.seen:
+                    log({"best on select": best}, done)
+                    self.seen = best
 
-        trained = train_recipe(
-            setup, recipe, seed, directory=out, trained=own, progress=on_batches, calibrate=calibrate
-        )
+        listeners = Several(progress, Tracked())
+        trained = train_recipe(setup, recipe, seed, directory=out, trained=own, progress=listeners, calibrate=calibrate)
         for entry in trained.history:
             log({"select": entry["score"]}, entry["batches"])
         log({"final": {"select": trained.select, "report": trained.report}, "majority": trained.majority}, 0)

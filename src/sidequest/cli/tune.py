@@ -46,7 +46,7 @@ def command(
     from sidequest.cli.common import make_setup
 
     setup, _ = make_setup(suite, model, encoder, assignments)
-    tuning = tune_with_bar(setup, trainings, seed)
+    tuning = tune_visibly(setup, trainings, seed)
     tuning.write(out)
     if as_json:
         typer.echo(tuning.model_dump_json(indent=2))
@@ -61,16 +61,10 @@ def command(
     typer.echo(f"written to {out}; next: sidequest compare {suite} --tune {out}")
 
 
-def tune_with_bar(setup: Setup, trainings: int, seed: int = 0) -> Tuning:
-    """`runs.tuning.tune` with a progress bar."""
-    from sidequest.cli.common import progress_bar, show_encoding
+def tune_visibly(setup: Setup, trainings: int, seed: int = 0) -> Tuning:
+    """`runs.tuning.tune`, with progress shown."""
+    from sidequest.progress import show_progress
     from sidequest.runs.tuning import tune
 
-    with progress_bar() as progress:
-        show_encoding(setup, progress)
-        bar = progress.add_task("tuning", total=trainings, note="")
-
-        def on_training(done: int, total: int, best: float) -> None:
-            progress.update(bar, completed=done, total=total, note=f"best on select {best:.3f}")
-
-        return tune(setup, trainings, seed=seed, on_training=on_training)
+    with show_progress() as progress:
+        return tune(setup, trainings, seed=seed, progress=progress)

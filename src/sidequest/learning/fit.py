@@ -19,7 +19,7 @@ from sidequest.learning.protocol import Learner, Snapshot
 from sidequest.recipe import Phase
 from sidequest.settings import TrainSettings
 
-Progress = Callable[[int, int, float | None], None]  # (batches done, batches in all, best score so far)
+OnBatches = Callable[[int, int, float | None], None]  # (batches done, batches in all, best score so far)
 
 
 @dataclass
@@ -116,7 +116,7 @@ def fit(
     seed: int,
     *,
     goal: str = "primary",
-    progress: Progress | None = None,
+    progress: OnBatches | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> FitResult:
     """Train the phases one after another; the learner ends as the last phase's best model on *select*.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sidequest.learning.fit import Progress, phase_length, task_order
+from sidequest.learning.fit import OnBatches, phase_length, task_order
 from sidequest.learning.protocol import Probing
 from sidequest.recipe import Phase
 from sidequest.settings import TrainSettings
@@ -26,7 +26,7 @@ def probe(
     seed: int,
     *,
     goal: str = "primary",
-    progress: Progress | None = None,
+    progress: OnBatches | None = None,
 ) -> np.ndarray:
     """Train the phases to their end, without early stopping; the probability of the truth of each *select* row, float64 [n].
 

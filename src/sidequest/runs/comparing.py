@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import statistics
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,7 +20,9 @@ from typing import Any
 
 from sidequest.errors import SettingsError
 from sidequest.files import atomic_file
+from sidequest.formatting import fixed
 from sidequest.methods.registry import MethodChoice, MethodClass, Methods, choices_of
+from sidequest.progress import Progress
 from sidequest.records.comparisons import Comparison, MissingCell, Outcome
 from sidequest.records.controls import PROBE, SINGLE_LONG
 from sidequest.runs.cells import Job, attempt, finished, place_job
@@ -38,8 +40,6 @@ ALWAYS = (BASELINE, "all", "size", CHANCE)
 # Where the goal is the average of all tasks, a set that leaves tasks out is no alternative.
 ALWAYS_AVERAGE = (AVERAGE_BASELINE, BASELINE, "all", "size")
 
-OnDone = Callable[[int, int, Outcome | MissingCell], None]  # (cells done, cells in all, the last one)
-
 
 def compare(
     setup: Setup,
@@ -50,7 +50,7 @@ def compare(
     budget: float | None = None,
     workers: int = 1,
     command: str = "",
-    on_done: OnDone | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Every method on every seed, each in `directory/METHOD/seed-N`; what is done already is not done again, so methods, seeds
     and a budget can be added to a finished comparison. Ends with `comparison.json`, `outcomes.parquet` and the page.
@@ -58,6 +58,7 @@ def compare(
     methods: names, classes or objects, or settings by name; the baselines of `ALWAYS` and the controls are added. A random subset
         without a size of its own is as large as what the methods asked for chose on the same seed.
     budget: the most that a selection may cost, in x. workers: processes, one torch thread each. command: what repeats this call.
+    progress: told of every cell that ends.
     """
     asked = choices_of(methods)
     at_home = [name for name, choice in asked.items() if not choice.travels]
@@ -68,7 +69,7 @@ def compare(
             stacklevel=2,
         )
         workers = 1
-    table = _Table(setup, asked, list(seeds), Path(directory), budget, workers, on_done)
+    table = _Table(setup, asked, list(seeds), Path(directory), budget, workers, progress)
     table.check()
     with holding(table.directory):
         table.run()
@@ -92,9 +93,10 @@ class _Table:
     directory: Path
     budget: float | None
     workers: int
-    on_done: OnDone | None
+    progress: Progress | None
     outcomes: list[Outcome] = field(default_factory=list)
     missing: list[MissingCell] = field(default_factory=list)
+    x: float = 0.0
 
     def __post_init__(self) -> None:
         suite = self.setup.suite
@@ -141,6 +143,8 @@ class _Table:
 
     def run(self) -> None:
         if any(finished(job.directory) is None for job in self.first):
+            if self.progress is not None:
+                self.setup.family.progress = self.progress.encoding
             self.setup.prepare()
         self._run(self.first)
         last = []
@@ -181,8 +185,11 @@ class _Table:
                     where = jobs[index].directory.relative_to(self.directory).as_posix()
                     cell = cell.model_copy(update={"directory": where})
                 cells[index] = cell
-                if self.on_done is not None:
-                    self.on_done(before + count, self._total, cell)
+                self.x += cell.x if isinstance(cell, Outcome) else 0.0
+                if self.progress is not None:
+                    shown = "failed" if isinstance(cell, MissingCell) else fixed(cell.score)
+                    label = f"{cell.method} seed {cell.seed}: {shown}"
+                    self.progress.job(before + count, self._total, label, cell, self.x)
         self.outcomes += [cell for cell in cells if isinstance(cell, Outcome)]
         self.missing += [cell for cell in cells if isinstance(cell, MissingCell)]
 

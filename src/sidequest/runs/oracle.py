@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from sidequest.errors import SettingsError
 from sidequest.methods.baselines import one_to_one
+from sidequest.progress import Progress
 from sidequest.recipe import Recipe
 from sidequest.runs.finals import train_once
 from sidequest.runs.setup import Setup
@@ -44,7 +45,7 @@ def oracle(
     suite: str,
     sample: int | None = None,
     workers: int = 1,
-    on_done: Callable[[int, int, SubsetJob, SubsetResult], None] | None = None,
+    progress: Progress | None = None,
 ) -> TruthTable:
     """Every subset on every seed. Each training is kept when it ends, so the same call continues after a kill.
 
@@ -58,8 +59,9 @@ def oracle(
     results: dict[SubsetJob, SubsetResult] = {}
     for count, (index, result) in enumerate(run_jobs(run_subset, setup, jobs, workers), start=1):
         results[jobs[index]] = result
-        if on_done is not None:
-            on_done(count, len(jobs), jobs[index], result)
+        if progress is not None:
+            label = f"{{{', '.join(jobs[index].auxiliaries)}}} seed {jobs[index].seed}: {result.report:.3f}"
+            progress.job(count, len(jobs), label, result, sum(each.x for each in results.values()))
     table = TruthTable(
         command=command,
         suite=_relative(suite, path),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 from sidequest.errors import RunMismatch, SidequestError
 from sidequest.methods.registry import MethodChoice, Methods, choices_of
 from sidequest.numerics.statistics import mean_interval
+from sidequest.progress import Progress
 from sidequest.records.standings import Judged, Standing
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
@@ -55,7 +56,7 @@ def judge(
     *,
     directory: Path | None = None,
     workers: int = 1,
-    on_done: Callable[[int, int, Judged | str], None] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[list[Judged], list[Standing]]:
     """Every method on every seed. A method that the suite's model cannot serve is reported as such, not an error.
 
@@ -70,8 +71,10 @@ def judge(
     by_job: dict[int, Judged | str] = {}
     for count, (index, result) in enumerate(run_jobs(judge_one, truth, jobs, workers), start=1):
         by_job[index] = result
-        if on_done is not None:
-            on_done(count, len(jobs), result)
+        if progress is not None:
+            label = result if isinstance(result, str) else f"{result.method} seed {result.seed}: {result.regret:.4f}"
+            spent = sum(each.x for each in by_job.values() if isinstance(each, Judged))
+            progress.job(count, len(jobs), label, result, spent)
     results = [by_job[index] for index in range(len(jobs))]
     standings = [
         _standing(truth, name, [result for job, result in zip(jobs, results, strict=True) if job.choice.name == name])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sidequest.errors import SidequestError
 from sidequest.methods.registry import AnyMethod, MethodChoice, MethodLike
+from sidequest.progress import Progress
 from sidequest.recipe import Recipe
 from sidequest.records.runs import SelectionRecord, WorkRecord
 from sidequest.runs.directory import forget_run_without_work, open_run
@@ -24,10 +25,9 @@ from sidequest.search.trials import LedgerTrials, LocalTrials, TrialRunner
 from sidequest.settings import Settings
 
 if TYPE_CHECKING:
+    from sidequest.learning.meter import Meter
     from sidequest.learning.protocol import Learner
     from sidequest.search.ledger import Ledger
-
-OnBatches = Callable[[str, int, int, float | None], None]  # (label, batches done, batches in all, best score so far)
 
 
 def make_method(method: MethodLike, settings: Mapping[str, Any] | Settings | None = None, seed: int = 0) -> AnyMethod:
@@ -46,8 +46,7 @@ def select(
     storage: str | None = None,
     ray: str | None = None,
     budget: float | None = None,
-    on_round: OnRound | None = None,
-    on_batches: OnBatches | None = None,
+    progress: Progress | None = None,
 ) -> Recipe:
     """The method's recipe for the suite. A directory keeps the run: the same call continues or finds it.
 
@@ -58,11 +57,12 @@ def select(
     storage: a database URL for the ledger of trials; None: the file `trials.log` of the run directory.
     ray: the address of a Ray cluster whose workers run the trials; see `RayTrials`.
     budget: the most that the selection may cost, in x; see `run_method`.
+    progress: told of every round, and of batches and texts on the way.
     """
     chosen = make_method(method, settings, seed)
     with holding(directory):
         try:
-            return _select(setup, chosen, directory, workers, storage, ray, budget, on_round, on_batches)
+            return _select(setup, chosen, directory, workers, storage, ray, budget, progress)
         except SidequestError:
             if directory is not None:
                 forget_run_without_work(directory)
@@ -77,8 +77,7 @@ def _select(
     storage: str | None,
     ray: str | None,
     budget: float | None,
-    on_round: OnRound | None,
-    on_batches: OnBatches | None,
+    progress: Progress | None,
 ) -> Recipe:
     plain = method.settings.model_dump(mode="json")
     bounded = plain if budget is None else {**plain, "budget": budget}  # another budget is another run
@@ -91,8 +90,16 @@ def _select(
 
     heads = EvidenceCache(setup.facts_alone)
     learner = setup.learner(method.seed, PowerStores(heads, DiscriminatorPlaces(setup.facts_together)))
+    on_round: OnRound | None = None
+    if progress is not None:
+        setup.family.progress = progress.encoding
+        unit = setup.single_run_work
+
+        def on_round(done: int, total: int | None, entry: dict[str, Any], meter: Meter) -> None:
+            progress.round(done, total, entry, meter.work / unit)
+
     study = f"{setup.suite.name}, {method.name}, seed {method.seed}"
-    with _trials(setup, learner, workers, storage, ray, directory, study, on_batches) as trials:
+    with _trials(setup, learner, workers, storage, ray, directory, study, progress) as trials:
         recipe = run_method(
             method,
             learner,
@@ -123,7 +130,7 @@ def _trials(
     ray: str | None,
     directory: Path | None,
     study: str,
-    on_batches: OnBatches | None,
+    progress: Progress | None,
 ) -> Iterator[TrialRunner]:
     """Where trials run, and the ledger that they are written into if there is a place for one."""
     with ExitStack() as stack:
@@ -133,7 +140,7 @@ def _trials(
         elif workers > 1:
             runner = stack.enter_context(ProcessTrials(functools.partial(local_trials, setup), workers))
         else:
-            runner = local_trials(setup, learner, on_batches)
+            runner = local_trials(setup, learner, progress)
         if storage is not None or directory is not None:
 
             def open_ledger() -> Ledger:
@@ -145,7 +152,7 @@ def _trials(
         yield runner
 
 
-def local_trials(setup: Setup, learner: Learner | None = None, on_batches: OnBatches | None = None) -> LocalTrials:
+def local_trials(setup: Setup, learner: Learner | None = None, progress: Progress | None = None) -> LocalTrials:
     """Trials in this process."""
     learner = learner if learner is not None else setup.learner(0)
-    return LocalTrials(learner, setup.train, goal=setup.suite.goal, facts=setup.facts, on_batches=on_batches)
+    return LocalTrials(learner, setup.train, goal=setup.suite.goal, facts=setup.facts, progress=progress)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from sidequest.files import atomic_directory, digest
 from sidequest.learning.checkpoints import Checkpoints
-from sidequest.learning.fit import Progress, fit, kept_score, score_of
+from sidequest.learning.fit import fit, kept_score, score_of
 from sidequest.learning.meter import Meter
+from sidequest.progress import Progress
 from sidequest.recipe import Recipe
 from sidequest.records.runs import Evaluation, ScoresRecord, Spent
 from sidequest.runs.driver import TRAINED
@@ -58,6 +59,7 @@ def train_recipe(
 
     trained: weights that the method itself has trained and saved (`Method.trains_model`); they are taken as they are.
     calibrate: fit the temperature of the exported model's probabilities on *select*.
+    progress: told of the batches trained.
     The model exported is the best on *select*; *report* is looked at once, at the end, and decides nothing.
     """
     with holding(directory):
@@ -73,6 +75,8 @@ def _train_recipe(
     calibrate: bool,
     progress: Progress | None,
 ) -> Trained:
+    if progress is not None:
+        setup.family.progress = progress.encoding
     learner = setup.learner(seed)
     checkpoints = None
     if directory is not None:
@@ -88,7 +92,7 @@ def _train_recipe(
             setup.train,
             seed,
             goal=setup.suite.goal,
-            progress=progress,
+            progress=None if progress is None else progress.training,
             checkpoints=checkpoints,
         ).history
     meter = Meter.from_json(learner.meter.to_json())  # what training cost, without the evaluations that follow

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from sidequest.learning.meter import Meter
 from sidequest.methods.base import Plan
 from sidequest.models import kind_of
 from sidequest.models.search_spaces import Range, edges, search_space
+from sidequest.progress import Progress
 from sidequest.recipe import Phase
 from sidequest.runs.selecting import local_trials
 from sidequest.runs.setup import Setup
@@ -42,8 +43,6 @@ VERSION = 1
 ENOUGH_ROWS = 1000  # of *select*: its standard error of an accuracy is then below 1.6 points
 SPLITS = 3
 TRAININGS = 24
-
-OnTraining = Callable[[int, int, float], None]  # (trainings done, trainings in all, best mean so far)
 
 
 class Tried(BaseModel):
@@ -133,14 +132,14 @@ def with_settings(setup: Setup, chosen: dict[str, Any]) -> Setup:
     )
 
 
-def tune(setup: Setup, trainings: int = TRAININGS, *, seed: int = 0, on_training: OnTraining | None = None) -> Tuning:
+def tune(setup: Setup, trainings: int = TRAININGS, *, seed: int = 0, progress: Progress | None = None) -> Tuning:
     """Train the primary alone up to that many times and say which settings are best on *select*."""
     setup = Setup(setup.suite.subset([]), setup.model, setup.train)
     key = digest({"facts": setup.facts([]), "trainings": trainings, "seed": seed, "version": VERSION})
     path = cache_directory() / "tunings" / f"{key}.json"
     if path.exists():
         return Tuning.read(path)
-    search = _Search(setup, trainings, seed, on_training)
+    search = _Search(setup, trainings, seed, progress)
     tuning = search.run()
     tuning.write(path)
     return tuning
@@ -149,8 +148,8 @@ def tune(setup: Setup, trainings: int = TRAININGS, *, seed: int = 0, on_training
 class _Search:
     """The loop: the defaults first, then what Optuna proposes, each on one split after another."""
 
-    def __init__(self, setup: Setup, trainings: int, seed: int, on_training: OnTraining | None) -> None:
-        self.setup, self.trainings, self.seed, self.on_training = setup, trainings, seed, on_training
+    def __init__(self, setup: Setup, trainings: int, seed: int, progress: Progress | None) -> None:
+        self.setup, self.trainings, self.seed, self.progress = setup, trainings, seed, progress
         self.suites = resplit(setup.suite, seed)
         self.kind = kind_of(setup.suite, setup.model)
         card = setup.suite.tasks[setup.suite.primary].card
@@ -190,8 +189,10 @@ class _Search:
         for number, suite in enumerate(self.suites[:most]):
             scores.append(self._train(settings, suite, number))
             best = max((tried.mean for tried in self.tried), default=scores[0])
-            if self.on_training is not None:
-                self.on_training(self._done() + len(scores), self.trainings, best)
+            if self.progress is not None:
+                x = self.meter.work / self.setup.single_run_work
+                label = f"best on select {best:.3f}"
+                self.progress.job(self._done() + len(scores), self.trainings, label, scores[-1], x)
             if pruned := self._behind(scores):
                 break
         cut = len(scores) < len(self.suites) and not pruned  # the trainings ran out
@@ -199,6 +200,8 @@ class _Search:
 
     def _train(self, settings: dict[str, Any], suite: Suite, number: int) -> float:
         setup = with_settings(dataclasses.replace(self.setup, suite=suite), settings)
+        if self.progress is not None:
+            setup.family.progress = self.progress.encoding
         plan = Plan(phases=(Phase(shares={suite.primary: 1}),), seed=number, label=f"tuning {len(self.tried) + 1}")
         (result,) = local_trials(setup).run([plan])
         self.meter.add(result.meter)

@@ -17,6 +17,7 @@ from sidequest.learning.meter import Meter
 from sidequest.learning.probing import probe
 from sidequest.learning.protocol import Learner, Probing
 from sidequest.methods.base import Plan
+from sidequest.progress import Progress
 from sidequest.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class LocalTrials:
     """Run plans one after another in this process.
 
     facts: what else decides a score, for the key: see `trial_facts`. None: nothing is cached.
-    on_batches: progress within a trial (label, done, total, best so far).
+    progress: told of the batches of each trial.
     """
 
     def __init__(
@@ -87,14 +88,14 @@ class LocalTrials:
         goal: str = "primary",
         facts: Callable[[Sequence[str]], Any] | None = None,
         cache: TrialCache | None = None,
-        on_batches: Callable[[str, int, int, float | None], None] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self._learner = learner
         self._train = train
         self._goal = goal
         self._facts = facts
         self._cache = cache if cache is not None else TrialCache()
-        self._on_batches = on_batches
+        self._progress = progress
         self._last_permuted: tuple[dict[str, int], Learner] | None = None
 
     def run(self, plans: Sequence[Plan]) -> list[TrialResult]:
@@ -108,8 +109,8 @@ class LocalTrials:
         learner = start.fresh(plan.seed)
         learner.meter = meter = Meter(trials=1)
         progress = None
-        if self._on_batches is not None:
-            progress = functools.partial(self._on_batches, plan.label)
+        if self._progress is not None:
+            progress = functools.partial(self._progress.training, label=plan.label)
         if plan.measure == "truth":
             truth = probe(_probing(learner), plan.phases, self._train, plan.seed, goal=self._goal, progress=progress)
             result = TrialResult(float(truth.mean()), [], meter, truth=truth)
