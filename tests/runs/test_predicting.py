@@ -84,6 +84,13 @@ def test_rows_with_labels_are_scored_and_others_only_predicted(encoders, tmp_pat
         predict_file([model], tmp_path / "other.csv")
 
 
+def test_rows_that_are_not_read_whole_are_counted(encoders, tmp_path):
+    model = classifier(tmp_path, encoders())
+    assert predict_file([model], tmp_path / "train.csv").cut == 0
+    (tmp_path / "long.csv").write_text("body\nthe cat\n" + "the cat " * 100 + "\n")
+    assert predict_file([model], tmp_path / "long.csv").cut == 1
+
+
 def test_a_name_that_is_taken_is_told_apart(encoders, tmp_path):
     rows = [json.dumps({"label": text(i), "y": i % 2}) for i in range(30)]
     (tmp_path / "t.jsonl").write_text("\n".join(rows))

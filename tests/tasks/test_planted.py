@@ -105,6 +105,9 @@ def test_other_objectives_ask_about_the_same_sentences(suite):
     features = [asked_features("close", text) for text in suite["close"].train.columns["text"].to_pylist()]
     assert other["close"].objective == Objective.REGRESSION
     np.testing.assert_allclose(other["close"].train.target, np.mean(features, axis=1))
+    which = planted_suite(0, rows=400, objectives={"close": "multi-label"})["close"]
+    assert which.labels == ("mood", "weather", "speed")
+    np.testing.assert_array_equal(which.train.target, features)
     tagging = other["same"]
     assert tagging.form == Form.TOKENS
     rows = zip(tagging.train.columns["tokens"].to_pylist(), tagging.train.target.to_pylist(), strict=True)
@@ -142,6 +145,8 @@ def test_bad_arguments_are_refused():
         planted_suite(objectives={"close": "regresion"})
     with pytest.raises(SettingsError, match="two sets of features"):
         planted_suite(mixed=True, objectives={"mixed": "tagging"})
+    with pytest.raises(SettingsError, match="cannot be multi-label"):
+        planted_suite(mixed=True, objectives={"mixed": "multi-label"})
     with pytest.raises(SettingsError, match="at least 4, found 0"):
         planted_suite(rows=0)
 

@@ -51,7 +51,13 @@ def command(
     if out is not None:
         write_atomically(out, as_bytes(columns, suffix, predicted.separator))
     if as_json:
-        facts = {"rows": rows, "scored_rows": scored, "scores": predicted.scores, "unscored": predicted.rows.unscored}
+        facts = {
+            "rows": rows,
+            "cut_rows": predicted.cut,
+            "scored_rows": scored,
+            "scores": predicted.scores,
+            "unscored": predicted.rows.unscored,
+        }
         written = {"predictions": columns} if out is None else {"file": str(out)}
         typer.echo(json.dumps(facts | written, indent=2, ensure_ascii=False))
         return
@@ -63,5 +69,9 @@ def command(
     if predicted.scores is not None:
         scores = ", ".join(f"{name} {value:.4f}" for name, value in predicted.scores.items())
         typer.echo(f"{scores} ({'all' if scored == rows else scored} rows have labels)", err=out is None)
+    if predicted.cut:
+        typer.echo(
+            f"warning: {predicted.cut} of {rows} texts are longer than what the model reads and were cut", err=True
+        )
     if predicted.rows.unscored:
         typer.echo(f"not scored: {predicted.rows.unscored}", err=True)

@@ -14,13 +14,16 @@ import numpy as np
 
 from sidequest.errors import SettingsError, nearest
 from sidequest.models import load
+from sidequest.models.token_limit import token_limit
 from sidequest.tasks.encoding import indicator_columns
+from sidequest.tasks.examples import Examples
 from sidequest.tasks.rows import NewRows, column_names, read_new_rows
 from sidequest.tasks.spec import TaskSpec
 from sidequest.tasks.task import Form, Objective
 
 if TYPE_CHECKING:
     from sidequest.models.predictions import Predictions
+    from sidequest.models.predictor import Member
 
 FORMATS = (".csv", ".jsonl", ".parquet")
 SEPARATOR = ";"  # between the labels of a row, where the training files had lists
@@ -28,11 +31,15 @@ SEPARATOR = ";"  # between the labels of a row, where the training files had lis
 
 @dataclass(frozen=True)
 class PredictedFile:
-    """Predictions of a file's rows, in its order. scores: every metric of the task over the rows that have labels."""
+    """Predictions of a file's rows, in its order.
+
+    scores: every metric of the task over the rows that have labels. cut: how many rows the model did not read whole.
+    """
 
     predictions: Predictions
     rows: NewRows
     scores: dict[str, float] | None
+    cut: int = 0
 
     @property
     def separator(self) -> str:
@@ -89,7 +96,14 @@ def predict_file(models: Sequence[Path], file: Path, *, factory: str | None = No
     rows = read_new_rows(file, predictor.task)
     predictions = predictor.predict(rows.examples)
     scores = None if rows.target is None else predictions.scores(rows.target, rows.labelled)
-    return PredictedFile(predictions, rows, scores)
+    return PredictedFile(
+        predictions, rows, scores, max(_cut_rows(member, rows.examples) for member in predictor.members)
+    )
+
+
+def _cut_rows(member: Member, rows: Examples) -> int:
+    limit = token_limit(member.family.suite, member.family.settings)
+    return 0 if limit is None else limit.long_rows(member.task, rows).number
 
 
 def check_format(path: Path | None) -> str:

@@ -2,8 +2,8 @@
 
 A sentence mentions a few *features*, each in a clause of its own and each either present (`the cook looked cheerful`) or absent
 (`the cook looked gloomy`), in many words. A task asks about three features: classification whether most of them are present (for
-`same`: how many), regression for their mean, tagging for the words that say so. How related a candidate is to the primary is the
-share of the primary's features that it asks about:
+`same`: how many), several labels for which of them are, regression for their mean, tagging for the words that say so. How
+related a candidate is to the primary is the share of the primary's features that it asks about:
 
 ========== ============================ ===========
 task       features                     relatedness
@@ -93,8 +93,8 @@ def planted_suite(
     """The suite; everything random in it is a function of the seed.
 
     rows: train rows of each candidate. mixed: add `mixed`, a third of whose train rows is drawn from the primary's own
-    distribution with the primary's labels while the others are `foreign` (see `planted_truth`). objectives: `regression` or
-    `tagging` for tasks by name instead of classification.
+    distribution with the primary's labels while the others are `foreign` (see `planted_truth`). objectives:
+    `multi-label`, `regression` or `tagging` for tasks by name instead of classification.
     """
     wanted = _objectives(objectives or {}, mixed)
     counts = {"train": rows, "select": select_rows, "report": report_rows}
@@ -154,14 +154,14 @@ def _clause(feature: Feature, present: bool, which: int, word: int) -> tuple[lis
 
 def _objectives(given: Mapping[str, Objective | str], mixed: bool) -> dict[str, Objective]:
     wanted = {name: Objective.CLASSIFICATION for name in ASKED if mixed or name not in OPTIONAL}
-    allowed = (Objective.CLASSIFICATION, Objective.REGRESSION, Objective.TAGGING)
+    allowed = (Objective.CLASSIFICATION, Objective.MULTILABEL, Objective.REGRESSION, Objective.TAGGING)
     for name, objective in given.items():
         if name not in wanted:
             raise unknown("task of the planted suite", name, wanted)
         if objective not in list(allowed):
             raise unknown(f"objective of {name!r}", str(objective), [str(each) for each in allowed])
-        if name == "mixed" and objective == Objective.TAGGING:
-            raise SettingsError("planted: 'mixed' cannot be tagging: its rows ask about two sets of features")
+        if name == "mixed" and objective in (Objective.MULTILABEL, Objective.TAGGING):
+            raise SettingsError(f"planted: 'mixed' cannot be {objective}: its rows ask about two sets of features")
         wanted[name] = Objective(objective)
     return wanted
 
@@ -200,6 +200,7 @@ def _task(name: str, objective: Objective, counts: Mapping[str, int], seed: int)
         splits[split] = _examples(name, objective, drawn, ids, shuffle)
     metrics = {
         Objective.CLASSIFICATION: ("accuracy",),
+        Objective.MULTILABEL: ("micro_f1", "subset_accuracy"),
         Objective.REGRESSION: ("pearson", "r2"),
         Objective.TAGGING: ("accuracy",),
     }[objective]
@@ -218,6 +219,8 @@ def _task(name: str, objective: Objective, counts: Mapping[str, int], seed: int)
 def _labels(name: str, objective: Objective) -> tuple[str, ...]:
     if objective == Objective.REGRESSION:
         return ()
+    if objective == Objective.MULTILABEL:
+        return ASKED[name]
     if objective == Objective.TAGGING:
         return ("O", *ASKED[name], *(f"no-{feature}" for feature in ASKED[name]))
     return ("none", "one", "two", "all") if name in COUNTED else ("few", "most")
@@ -233,6 +236,8 @@ def _examples(
     count = drawn.present.sum(axis=1)
     classes = (count if name in COUNTED else count >= 2).astype(np.int64)
     target = count / 3 if objective == Objective.REGRESSION else classes
+    if objective == Objective.MULTILABEL:
+        target = drawn.present.astype(np.uint8)
     if shuffle is not None:
         target = shuffle.permutation(target)
     return Examples({"text": pa.array([_written(words) for words in drawn.words])}, target, ids)
