@@ -12,6 +12,7 @@ from sidequest.numerics.statistics import (
     mean_interval,
     paired_comparison,
     probability_best,
+    seeds_and_rows,
     verdict,
 )
 
@@ -141,3 +142,56 @@ def test_verdict_errs_as_often_as_it_says():
     rng = np.random.default_rng(5)
     wrong = [paired_comparison(*rng.normal(0.5, 0.02, (2, 5)), resamples=1).verdict != "not shown" for _ in range(2000)]
     assert np.mean(wrong) == pytest.approx(0.05, abs=5 * math.sqrt(0.05 * 0.95 / 2000))
+
+
+def known_rows(rng, seeds: int, rows: int, by_seed: float, by_row: float, by_both: float) -> np.ndarray:
+    """Differences [seeds, rows] whose expectation over seeds and rows is 0.1."""
+    of_seeds, of_rows = rng.normal(0, by_seed, (seeds, 1)), rng.normal(0, by_row, (1, rows))
+    return 0.1 + of_seeds + of_rows + rng.normal(0, by_both, (seeds, rows))
+
+
+ROWS = 150
+WEIGHTS = np.random.default_rng(0).multinomial(ROWS, np.full(ROWS, 1 / ROWS), 300) / ROWS
+
+
+def two_way(values: np.ndarray):
+    return seeds_and_rows(values.mean(axis=1), values @ WEIGHTS.T)
+
+
+# Of 400 samples with a true coverage of 95 % fewer than 366 cover with probability below 0.001. The interval is built to be
+# rather too wide than too narrow where the seeds are few; an interval that always covers would say nothing.
+@pytest.mark.statistical
+@pytest.mark.parametrize("seeds", [3, 5])
+@pytest.mark.parametrize(("by_seed", "by_row", "by_both"), [(0.1, 0.0, 0.2), (0.02, 1.0, 0.5), (0.0, 0.0, 1.0)])
+def test_the_interval_over_seeds_and_rows_covers_as_often_as_it_says(seeds, by_seed, by_row, by_both):
+    rng = np.random.default_rng(11)
+    found = [two_way(known_rows(rng, seeds, ROWS, by_seed, by_row, by_both)) for _ in range(400)]
+    covered = np.mean([each.low <= 0.1 <= each.high for each in found])
+    assert 0.915 <= covered <= 0.998
+
+
+@pytest.mark.statistical
+def test_an_interval_over_seeds_alone_does_not_cover_other_rows():
+    """The control of the test above: where rows matter, the t interval over seeds is far too sure."""
+    rng = np.random.default_rng(12)
+    found = [mean_interval(known_rows(rng, 5, ROWS, 0.02, 1.0, 0.5).mean(axis=1)) for _ in range(400)]
+    assert np.mean([each.low <= 0.1 <= each.high for each in found]) < 0.8
+
+
+def test_rows_that_say_nothing_new_leave_the_t_interval(rng):
+    differences = rng.normal(0.1, 0.05, 6)
+    found = seeds_and_rows(differences, np.repeat(differences[:, None], 50, axis=1))
+    expected = paired_comparison(differences, np.zeros(6))
+    np.testing.assert_allclose(
+        [found.low, found.high, found.p_value], [expected.low, expected.high, expected.p_value], rtol=1e-6
+    )
+
+
+def test_the_p_value_and_the_interval_over_rows_agree(rng):
+    for _ in range(50):
+        found = two_way(known_rows(rng, 4, ROWS, 0.05, 0.5, 0.3) - 0.05)
+        assert (found.p_value <= 0.05) == (not found.low <= 0 <= found.high)
+        assert found.low <= found.high
+    assert seeds_and_rows([0.1], np.full((1, 9), 0.1)).p_value == 1
+    assert seeds_and_rows([0.1, 0.1], np.full((2, 9), 0.1)).p_value == 0
+    assert seeds_and_rows([0.0, 0.0], np.zeros((2, 9))).p_value == 1

@@ -31,6 +31,31 @@ STICKING = """[...document.querySelectorAll("main *")].filter((element) =>
 ).map((element) => element.outerHTML.slice(0, 80))"""
 
 
+# Tables that are wider than their place and do not say so.
+SILENT = """[...document.querySelectorAll(".scroll")].filter((box) => box.scrollWidth > box.clientWidth + 1
+  && getComputedStyle(box.nextElementSibling).display === "none").map((box) => box.getAttribute("aria-label"))"""
+# The cells of the comparison's columns whose titles are given, as far as they are out of sight at first.
+OUT_OF_SIGHT = """(titles) => {
+  const table = document.querySelector(".table-comparison");
+  const at = [...table.querySelectorAll("th")].map((cell) => cell.textContent);
+  return [...table.querySelectorAll("tr")].flatMap((row) => titles.map((title) => row.children[at.indexOf(title)]))
+    .filter((cell) => cell.getBoundingClientRect().right > innerWidth || !cell.clientWidth).map((cell) => cell.textContent);
+}"""
+# Pairs of texts of a figure that lie on each other, and texts that its edge cuts.
+COLLISIONS = """(names) => names.flatMap((name) => {
+  const place = document.querySelector(`[data-figure="${name}"]`);
+  const kinds = ".xtick text, .ytick text, .xtitle, .ytitle, .legendtext, .textpoint text, .annotation-text";
+  const texts = [...place.querySelectorAll(kinds)].map((text) => [text.textContent, text.getBoundingClientRect()]);
+  const edge = place.getBoundingClientRect();
+  const cut = texts.filter(([, box]) => box.left < edge.left - 1 || box.right > edge.right + 1
+    || box.top < edge.top - 1 || box.bottom > edge.bottom + 1).map(([text]) => `${name}: ${text} is cut`);
+  const pairs = texts.flatMap(([one, a], index) => texts.slice(index + 1)
+    .filter(([, b]) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+      && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 2).map(([other]) => `${name}: ${one} / ${other}`));
+  return [...cut, ...pairs];
+})"""
+
+
 @pytest.fixture(scope="module")
 def browser():
     with Browser() as opened:
@@ -38,7 +63,7 @@ def browser():
 
 
 @pytest.mark.parametrize("which", ["comparison", "run"])
-@pytest.mark.parametrize(("width", "dark"), [(400, True), (1400, False)])
+@pytest.mark.parametrize(("width", "dark"), [(375, True), (768, False), (1280, False)])
 def test_every_figure_is_drawn_without_errors_and_nothing_overflows(browser, request, which, width, dark):
     directory = request.getfixturevalue(which)
     browser.open(directory / "report.html", width=width, dark=dark)
@@ -52,6 +77,22 @@ def test_every_figure_is_drawn_without_errors_and_nothing_overflows(browser, req
     assert scroll <= client
     assert browser.evaluate(STICKING) == []
     assert browser.evaluate("document.documentElement.dataset.theme") == ("dark" if dark else "light")
+    assert browser.evaluate(SILENT) == []
+    if which == "comparison":
+        assert browser.evaluate(f"({OUT_OF_SIGHT})(['method', 'verdict', 'cost'])") == []
+        assert browser.evaluate(f"({COLLISIONS})(['scores', 'cost', 'curves'])") == []
+
+
+def test_the_checks_of_the_page_see_what_is_cut_and_what_collides(browser, comparison):
+    """The control of the test above."""
+    browser.open(comparison / "report.html", width=375)
+    browser.evaluate(DRAWN)
+    browser.evaluate("document.querySelector('style').append('.more { display: none !important; }')")
+    assert "Comparison of methods" in browser.evaluate(SILENT)
+    assert browser.evaluate(f"({OUT_OF_SIGHT})(['against single'])") != []
+    legend = "document.querySelector('[data-figure=cost] .legend').setAttribute('transform', 'translate(60, 200)')"
+    browser.evaluate(legend)
+    assert browser.evaluate(f"({COLLISIONS})(['cost'])") != []
 
 
 def test_a_script_in_a_dataset_is_shown_and_not_executed(browser, comparison, tmp_path):

@@ -43,12 +43,13 @@ def page_of(directory) -> str:
     return PLOTLY.sub("", (directory / "report.html").read_text(encoding="utf-8"))
 
 
-def test_the_order_is_verdict_comparison_cost_evidence_examples_recipe_data_provenance(comparison):
+def test_the_order_is_verdict_comparison_cost_training_evidence_examples_recipe_data_provenance(comparison):
     found = Elements(page_of(comparison))
     assert found.ids("section") == [
         "verdict",
         "comparison",
         "cost",
+        "training",
         "evidence",
         "examples",
         "recipe",
@@ -160,8 +161,7 @@ def test_tables_are_csv_with_the_numbers_in_full(comparison):
             assert float(row[key]) == getattr(rows[row["method"]], key)
         if (first := rows[row["method"]].to_baseline) is not None:
             assert float(row["difference"]) == first.mean
-            assert float(row["difference_low"]) == first.low
-            assert float(row["difference_high"]) == first.high
+            assert (float(row["interval_low"]), float(row["interval_high"])) == first.interval
     assert [float(row["mean"]) for row in found] == sorted((row.mean for row in rows.values()), reverse=True)
     names = {path.stem for path in (comparison / "tables").iterdir()}
     assert names == set(read_page(comparison).tables)

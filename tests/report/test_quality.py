@@ -1,7 +1,7 @@
 """Regret against cost, over truth tables."""
 
 from sidequest.records.standings import Standing
-from sidequest.report.quality import label_sides, regret_against_cost
+from sidequest.report.quality import regret_against_cost
 
 
 def row(method: str, truth: str, x: float, relative: float) -> Standing:
@@ -17,14 +17,10 @@ def test_a_method_is_at_its_mean_and_says_where_it_was_not_judged():
         row("failed", "one", 0.0, float("nan")),
     ]
     figure = regret_against_cost(standings)
-    large = {trace.text[0]: (trace.x[0], trace.y[0]) for trace in figure.data if trace.mode == "markers+text"}
+    large = {trace.name: (trace.x[0], trace.y[0]) for trace in figure.data if trace.name}
     assert large == {"everywhere": (1 + 3.0, 0.4), "half (1/2)": (1.0, 1.0)}
-    small = [trace for trace in figure.data if trace.mode == "markers"]
+    looks = {(trace.marker.color, trace.marker.symbol) for trace in figure.data if trace.name}
+    assert len(looks) == len(large)
+    small = [trace for trace in figure.data if not trace.name]
     assert sorted(len(trace.x) for trace in small) == [1, 2]
     assert "2 truth tables" in figure.layout.title.text
-
-
-def test_labels_of_neighbours_stand_on_both_sides():
-    sides = label_sides({"above": (0.0, 0.71), "below": (0.0, 0.69), "far": (30.0, 0.70), "under": (0.0, 0.3)})
-    lefts = ("below", "far")  # the neighbour's side is taken; the middle of the axis is to the left
-    assert sides == {name: f"middle {'left' if name in lefts else 'right'}" for name in sides}

@@ -8,44 +8,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.table import Table
+
     from sidequest.records.comparisons import Comparison, PrimariesTable
     from sidequest.records.standings import Standing
     from sidequest.runs.truth import TruthTable
 
 
 def print_comparison(comparison: Comparison) -> None:
-    """The comparison as a table: mean ± interval over seeds, paired difference, cost, verdict; then what was chosen."""
-    from rich.box import SIMPLE_HEAD
+    """What each method scored, costs and is worth; what the verdicts rest on; what was chosen; then the verdict in words."""
     from rich.console import Console
-    from rich.table import Table
 
-    from sidequest.formatting import between, fixed, half, seeds_of, signed
+    from sidequest.formatting import fixed
     from sidequest.records import verdicts
 
-    title = f"{comparison.primary}: {comparison.metric} on report, {seeds_of(len(comparison.seeds))}"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("method", no_wrap=True)
-    for column in ("mean ± 95 %", f"against {comparison.baseline}", "cost"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("verdict")
-    for row in comparison.rows:
-        first = row.to_baseline
-        table.add_row(
-            row.method,
-            fixed(row.mean) + half(row.mean, row.high),
-            "" if first is None else f"{signed(first.mean)} {between(first.low, first.high)}".rstrip(),
-            f"{fixed(row.x, 1)}x" + ("!" if row.stopped else ""),
-            row.verdict,
-        )
     console = Console()
-    console.print(table)
-    chosen = Table(title="auxiliaries chosen (share of seeds where not all)", title_justify="left", box=SIMPLE_HEAD)
-    chosen.add_column("method", no_wrap=True)
-    chosen.add_column("auxiliaries")
-    for row in comparison.rows:
-        names = [name if share == 1 else f"{name} {share:.0%}" for name, share in row.chosen.items() if share > 0]
-        chosen.add_row(row.method, ", ".join(names) or "none")
-    console.print(chosen)
+    console.print(_scores(comparison))
+    if any(row.against for row in comparison.rows):
+        console.print(_differences(comparison))
+    console.print(_chosen(comparison))
     likely = sorted(comparison.rows, key=lambda row: -row.probability_best)
     shares = [f"{row.method} {row.probability_best:.0%}" for row in likely if row.probability_best >= 0.05]
     if len(comparison.seeds) > 1 and shares:
@@ -58,7 +39,72 @@ def print_comparison(comparison: Comparison) -> None:
         console.print(note, markup=False, highlight=False)
     for warning in verdicts.warnings(comparison):
         console.print(warning, style="bold", markup=False, highlight=False)
-    console.print(f"Verdict: {comparison.verdict}.", style="bold", markup=False)
+    console.print(f"Verdict: {comparison.verdict}.", style="bold", markup=False, highlight=False)
+
+
+def _scores(comparison: Comparison) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from sidequest.formatting import between, fixed, half, seeds_of, signed
+
+    title = f"{comparison.primary}: {comparison.metric} on report, {seeds_of(len(comparison.seeds))}"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("method", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for column in ("cost", "mean ± 95 %", f"against {comparison.baseline}"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in comparison.rows:
+        first = row.to_baseline
+        table.add_row(
+            row.method,
+            row.verdict,
+            f"{fixed(row.x, 1)}x" + ("!" if row.stopped else ""),
+            fixed(row.mean) + half(row.mean, row.high),
+            "" if first is None else f"{signed(first.mean)} {between(*first.interval)}".rstrip(),
+        )
+    return table
+
+
+def _differences(comparison: Comparison) -> Table:
+    """The interval over seeds beside the one that the table above has, the other controls, and both p-values."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from sidequest.formatting import between, fixed, signed
+
+    with_rows = any(difference.has_rows for row in comparison.rows for difference in row.against)
+    caption = "Differences above: 95 % for other seeds and other report rows; here: for other seeds on these rows."
+    table = Table(caption=caption if with_rows else None, caption_justify="left", box=SIMPLE_HEAD)
+    table.add_column("method", no_wrap=True)
+    others = [f"against\n{name}" for name in comparison.controls]
+    for column in ("over seeds\nalone", *others, "p\nalone", "p\ncorrected"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in comparison.rows:
+        if not row.against:
+            continue
+        to_others = [row.to(name) for name in comparison.controls]
+        table.add_row(
+            row.method,
+            between(row.against[0].low, row.against[0].high),
+            *("" if other is None else signed(other.mean) for other in to_others),
+            *("" if row.role == "control" else fixed(value) for value in (row.p_value, row.p_corrected)),
+        )
+    return table
+
+
+def _chosen(comparison: Comparison) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    chosen = Table(title="auxiliaries chosen (share of seeds where not all)", title_justify="left", box=SIMPLE_HEAD)
+    chosen.add_column("method", no_wrap=True)
+    chosen.add_column("auxiliaries")
+    for row in comparison.rows:
+        if row.role == "method":
+            names = [name if share == 1 else f"{name} {share:.0%}" for name, share in row.chosen.items() if share > 0]
+            chosen.add_row(row.method, ", ".join(names) or "none")
+    return chosen
 
 
 def print_primaries(table: PrimariesTable) -> None:

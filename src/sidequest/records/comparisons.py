@@ -78,8 +78,9 @@ class MissingCell(Part):
 class Difference(Part):
     """A method's paired difference to a control, over the seeds that both have.
 
-    low, high: the t interval at 95 % over seeds; bootstrap_low, bootstrap_high: the bootstrap's. rows_low, rows_high: over seeds
-    and *report* rows, both drawn again. p_value: of the two-sided paired t test. effect_size: Hedges' g.
+    low, high: the t interval at 95 % over seeds, on these *report* rows; p_seeds: of the two-sided paired t test. rows_low,
+    rows_high: the interval for other seeds and other rows; p_value: of the test that goes with it, which verdicts rest on; where
+    predictions are not at hand, p_seeds. effect_size: Hedges' g.
     """
 
     to: str
@@ -88,11 +89,19 @@ class Difference(Part):
     high: Known = math.nan
     rows_low: Known = math.nan
     rows_high: Known = math.nan
-    bootstrap_low: Known = math.nan
-    bootstrap_high: Known = math.nan
     p_value: Known = math.nan
+    p_seeds: Known = math.nan
     effect_size: Known = math.nan
     n: int = 0
+
+    @property
+    def has_rows(self) -> bool:
+        return math.isfinite(self.rows_low)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The one that verdicts rest on: over seeds and rows, or over seeds where predictions are not at hand."""
+        return (self.rows_low, self.rows_high) if self.has_rows else (self.low, self.high)
 
 
 class Row(Part):
@@ -200,7 +209,6 @@ def _upgraded_row(row: dict[str, Any], seeds: list[int]) -> dict[str, Any]:
     new |= {"seeds": seeds, "verdict": verdict, "role": "baseline" if verdict == "baseline" else "method"}
     new["p_corrected"] = row.get("p_value", math.nan)
     if verdict != "baseline":
-        same = ("bootstrap_low", "bootstrap_high", "effect_size")
         new["against"] = [
             {
                 "to": "single",
@@ -208,7 +216,7 @@ def _upgraded_row(row: dict[str, Any], seeds: list[int]) -> dict[str, Any]:
                 "low": row["difference_low"],
                 "high": row["difference_high"],
                 "n": len(seeds),
-                **{key: row[key] for key in same if key in row},
+                "effect_size": row.get("effect_size"),
             }
         ]
     return new

@@ -9,6 +9,7 @@ from sidequest.records.comparisons import Comparison, Row
 from sidequest.records.controls import PROBE
 
 FEWEST_SEEDS = 3  # below that no difference can be told from noise
+ERROR_RATE = 0.05  # of claims, that something helps or that it hurts, where nothing does either
 
 # Said in the docs and on the page, and simulated by the tests.
 ERROR_RATES = (
@@ -68,11 +69,11 @@ def sentences(comparison: Comparison) -> list[str]:
         out.append(f"{comparison.primary} alone reaches {fixed(single.mean)} {metric}.")
     methods = [row for row in comparison.rows if row.role == "method" and row.to_baseline is not None]
     if best is None and methods and len(comparison.seeds) >= FEWEST_SEEDS:
-        open_gain = max(methods, key=lambda row: row.against[0].high)
-        if open_gain.against[0].high > 0:
+        widest = max(methods, key=lambda row: row.against[0].interval[1])
+        most = widest.against[0].interval[1]
+        if most > 0:
             out.append(
-                f"A gain of up to {signed(open_gain.against[0].high)} ({open_gain.method}) is not ruled out either: "
-                "more seeds would tell."
+                f"A gain of up to {signed(most)} ({widest.method}) is not ruled out either: more seeds would tell."
             )
     hurting = [row.method for row in comparison.rows if row.verdict == "hurts"]
     if hurting:
@@ -83,17 +84,20 @@ def sentences(comparison: Comparison) -> list[str]:
 def _interval_sentences(comparison: Comparison, best: Row, single: Row) -> list[str]:
     difference = best.against[0]
     out = []
-    if math.isfinite(difference.low):
+    if difference.has_rows:
         out.append(
-            f"Over the same {seeds_of(difference.n)} the difference lies in {between(difference.low, difference.high)} "
-            f"(95 % interval). The method costs {fixed(best.x, 1)} single-task training runs in all, against "
-            f"{fixed(single.x, 1)}."
+            f"For other seeds and other report rows of the same kind the difference lies in {between(*difference.interval)}, "
+            f"for other seeds on these rows in {between(difference.low, difference.high)} (95 % intervals, "
+            f"{seeds_of(difference.n)})."
         )
-    if math.isfinite(difference.rows_low):
+    elif math.isfinite(difference.low):
         out.append(
-            f"With other report rows of the same kind drawn too, it lies in "
-            f"{between(difference.rows_low, difference.rows_high)}."
+            f"Over the same {seeds_of(difference.n)} the difference lies in {between(*difference.interval)} (95 % interval)."
         )
+    if len(best.against) > 1:
+        others = [f"{signed(each.mean)} against {each.to}" for each in best.against[1:]]
+        out.append(f"It is {listed(others)}.")
+    out.append(f"It costs {fixed(best.x, 1)} single-task training runs in all, {single.method} {fixed(single.x, 1)}.")
     return out
 
 
@@ -103,21 +107,49 @@ def warnings(comparison: Comparison) -> list[str]:
         *_missing_cells(comparison),
         *_weak_model(comparison),
         *_few_seeds(comparison),
-        *_few_rows(comparison),
         *_short_training(comparison),
     ]
 
 
 def notes(comparison: Comparison) -> list[str]:
     """Why a verdict is not what a row's own numbers suggest."""
-    alone = [row for row in comparison.rows if row.p_value <= 0.05 < row.p_corrected and row.role == "method"]
-    compared = sum(row.role == "method" for row in comparison.rows)
+    methods = [row for row in comparison.rows if row.role == "method" and row.against]
+    return [note for row in methods for note in (*_corrected(row, len(methods)), *_other_rows(row), *_beaten(row))]
+
+
+def _corrected(row: Row, methods: int) -> list[str]:
+    if not row.p_value <= ERROR_RATE < row.p_corrected:
+        return []
     return [
-        f"{row.method}: p = {fixed(row.p_value)} alone, {fixed(row.p_corrected)} among {compared} methods. Of many methods "
+        f"{row.method}: p = {fixed(row.p_value)} alone, {fixed(row.p_corrected)} among {methods} methods. Of many methods "
         f"without any effect one often looks good by chance, so the verdict takes the second (Holm's correction); asked alone, "
-        f'{row.method} would count as "{"helps" if row.difference > 0 else "hurts"}".'
-        for row in alone
+        f'{row.method} would count as "{_word(row)}".'
     ]
+
+
+def _other_rows(row: Row) -> list[str]:
+    first = row.against[0]
+    if not (first.has_rows and first.p_seeds <= ERROR_RATE < first.p_value):
+        return []
+    return [
+        f"{row.method}: {signed(first.mean)} is beyond the noise of the seeds on these report rows "
+        f"({between(first.low, first.high)}), but with other rows it could be {between(*first.interval)}: a larger report "
+        "split would tell."
+    ]
+
+
+def _beaten(row: Row) -> list[str]:
+    first, *others = row.against
+    above = first.mean > 0 and first.p_value <= ERROR_RATE
+    lost = [each for each in others if not (each.mean > 0 and each.p_value <= ERROR_RATE)]
+    if not above or not lost:
+        return []
+    shown = listed([f"{each.to} ({signed(each.mean)} {between(*each.interval)})" for each in lost])
+    return [f"{row.method} is above {first.to}, but not shown to be above {shown}."]
+
+
+def _word(row: Row) -> str:
+    return "helps" if row.difference > 0 else "hurts"
 
 
 def model_is_the_problem(comparison: Comparison) -> bool:
@@ -161,21 +193,6 @@ def _few_seeds(comparison: Comparison) -> list[str]:
     if seeds >= FEWEST_SEEDS:
         return []
     return [f"With {seeds_of(seeds)} no difference can be told from noise; use five or more."]
-
-
-def _few_rows(comparison: Comparison) -> list[str]:
-    unsure = [
-        row.method
-        for row in comparison.rows
-        if row.verdict == "helps" and any(difference.rows_low <= 0 for difference in row.against)
-    ]
-    if not unsure:
-        return []
-    rows = f"{comparison.report_rows:,} " if comparison.report_rows else ""
-    return [
-        f"Shown for these {rows}report rows only: with other rows of the same kind the gain of {listed(unsure)} could be "
-        "zero. A larger report split would tell."
-    ]
 
 
 def _short_training(comparison: Comparison) -> list[str]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 import plotly.graph_objects as go
 
 from sidequest.formatting import fixed, seeds_of
 from sidequest.records.comparisons import Comparison
-from sidequest.report.style import PALETTE, new_figure
+from sidequest.report.style import PALETTE, cost_axis, mark, new_figure
 
 COLOURS = {"helps": PALETTE[2], "hurts": PALETTE[4], "baseline": PALETTE[0], "control": PALETTE[5]}
 
@@ -64,49 +61,29 @@ def cost_against_quality(comparison: Comparison) -> go.Figure:
     front = [row for index, row in enumerate(rows) if all(row.mean > cheaper.mean for cheaper in rows[:index])]
     most = max(row.x for row in rows)
     figure.add_scatter(
-        x=[*(row.x for row in front), most],
+        x=[1 + x for x in (*(row.x for row in front), most)],
         y=[*(row.mean for row in front), front[-1].mean],
         mode="lines",
         line={"color": PALETTE[7], "dash": "dot", "width": 1, "shape": "hv"},
         hoverinfo="skip",
         showlegend=False,
     )
-    logarithmic = rows[0].x > 0 and most / rows[0].x > 10
-    places = _label_places([(math.log(row.x) if logarithmic else row.x, row.mean) for row in rows])
-    for row, place in zip(rows, places, strict=True):
-        colour = COLOURS.get(row.verdict, PALETTE[7])
+    for number, row in enumerate(comparison.rows):
+        look = mark(number)
         figure.add_scatter(
-            x=[row.x],
+            x=[1 + row.x],
             y=[row.mean],
-            error_y={"type": "data", "array": [row.high - row.mean], "color": colour, "thickness": 1, "width": 3},
-            mode="markers+text",
-            text=[row.method],
-            textposition=place,
-            marker={"color": colour, "size": 10},
-            hovertemplate=f"{row.method}: %{{y:.3f}} for %{{x:.1f}}x ({row.verdict})<extra></extra>",
-            showlegend=False,
+            error_y={
+                "type": "data",
+                "array": [row.high - row.mean],
+                "color": look["color"],
+                "thickness": 1,
+                "width": 3,
+            },
+            mode="markers",
+            marker={**look, "size": 11},
+            name=row.method,
+            hovertemplate=f"{row.method}: %{{y:.3f}} for {fixed(row.x, 1)}x ({row.verdict})<extra></extra>",
         )
-    if logarithmic:
-        figure.update_xaxes(type="log", dtick=1)
+    cost_axis(figure, most)
     return figure
-
-
-def _label_places(points: Sequence[tuple[float, float]]) -> list[str]:
-    """Where the label of each point goes, in plotly's words: to the side that has room, above or below a close neighbour.
-
-    points: sorted by x. Labels are wide and flat, so that neighbours within a quarter of the width and 5 % of the height collide.
-    """
-    width = (points[-1][0] - points[0][0]) or 1.0
-    heights = [y for _, y in points]
-    height = (max(heights) - min(heights)) or 1.0
-    out = []
-    for index, (x, y) in enumerate(points):
-        near = [
-            other
-            for number, other in enumerate(points)
-            if number != index and abs(other[0] - x) < width / 4 and abs(other[1] - y) < height / 20
-        ]
-        higher = [other for other in near if (other[1], other[0]) > (y, x)]
-        level = "middle" if not near else "bottom" if len(higher) * 2 > len(near) - 1 else "top"
-        out.append(f"{level} {'left' if x > points[0][0] + 0.8 * width else 'right'}")
-    return out

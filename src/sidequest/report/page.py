@@ -30,7 +30,7 @@ from sidequest.report.primaries import PrimariesPage, primaries_page
 from sidequest.report.provenance import data_table, settings_text, versions_table
 from sidequest.report.reading import Compared, Run, facts_of, open_directory
 from sidequest.report.tabulating import Table
-from sidequest.report.training import training_curve
+from sidequest.report.training import learning_curves, training_curve
 
 PAGE = "report.html"
 TABLES = "tables"  # the directory of csv files
@@ -125,6 +125,8 @@ def _of_comparison(compared: Compared) -> Page:
             methods.append(Method(row.method, run, drawings, line, opened=row is best))
     shown = compared.runs.get(best.method if best is not None else "") or next(iter(compared.runs.values()))
     tables = {"comparison": sections.comparison_table(compared), "details": sections.details_table(compared)}
+    if (differences := sections.differences_table(compared)) is not None:
+        tables["differences"] = differences
     if (chosen := sections.chosen_table(compared)) is not None:
         tables["chosen"] = chosen
     sketches = {
@@ -139,6 +141,13 @@ def _of_comparison(compared: Compared) -> Page:
             partial(cost_against_quality, comparison),
         ),
     }
+    if any(outcome.history for outcome in comparison.outcomes):
+        sketches["curves"] = Sketch(
+            "curves",
+            "Means over seeds. It shows whether training was long enough, not which method is better: select chooses the model "
+            "that is kept, report judges it.",
+            partial(learning_curves, comparison),
+        )
     page = Page(
         title=f"{comparison.primary}, {seeds_of(len(comparison.seeds))}",
         kind="compare",

@@ -14,6 +14,7 @@ from sidequest.records.runs import Spent
 from sidequest.report.reading import Compared, Run
 from sidequest.report.tabulating import Cell, Column, Table, interval_glyph, number, text, with_minus
 
+ON_SELECT = "A gain on select is the best of what was tried there: it says what to take, not what it is worth."
 TONES = {"helps": "good", "hurts": "bad", "baseline": "base", "control": "base"}
 
 
@@ -46,6 +47,8 @@ def run_verdict(run: Run) -> Verdict:
     names = list(recipe.auxiliaries)
     headline = f"Train {recipe.primary} with {verdicts.listed(names)}" if names else f"Train {recipe.primary} alone"
     sentences = [_sentence(recipe.verdict)] if recipe.verdict else []
+    if "on select" in recipe.verdict:
+        sentences.append(ON_SELECT)
     warnings = []
     if scores is not None and scores.report:
         shown = ", ".join(f"{name} {fixed(value, 4)}" for name, value in scores.report.items())
@@ -64,10 +67,12 @@ def run_verdict(run: Run) -> Verdict:
 
 
 def comparison_table(compared: Compared) -> Table:
-    """Means with intervals, paired differences, cost and verdict; the best first."""
+    """Verdict, cost, means with intervals and paired differences; the best first. What a phone shows first comes first."""
     comparison = compared.comparison
     firsts = [row.against[0] for row in compared.ranked if row.against]
-    known = [end for each in firsts for end in (each.low, each.mean, each.high) if math.isfinite(end)] + [0.0]
+    ends = [end for each in firsts for end in (*each.interval, each.low, each.mean, each.high)]
+    known = [end for end in ends if math.isfinite(end)] + [0.0]
+    with_rows = any(first.has_rows for first in firsts)
     columns = [
         Column("method"),
         Column("verdict"),
@@ -76,13 +81,13 @@ def comparison_table(compared: Compared) -> Table:
         Column(
             f"against {comparison.baseline}",
             numeric=True,
-            csv=("difference", "difference_low", "difference_high"),
-            hint="paired over the same seeds, 95 % interval",
+            csv=("difference", "interval_low", "interval_high"),
+            hint="paired over the same seeds; 95 % for other seeds" + (" and other report rows" if with_rows else ""),
         ),
-        Column("", csv=()),
+        Column("", csv=(), kind="glyph"),
     ]
     rows = [_comparison_row(row, (min(known), max(known))) for row in compared.ranked]
-    notes = ["Intervals cover 95 % for each method alone."] if len(rows) > 2 else []
+    notes = ["Intervals cover 95 % for each method alone; the thick part is over seeds alone."] if len(rows) > 2 else []
     if any(row.role == "method" for row in comparison.rows) and len(comparison.seeds) >= verdicts.FEWEST_SEEDS:
         notes += [
             f"A method helps if it beats {verdicts.to_beat(comparison)}, corrected for the number of methods.",
@@ -93,18 +98,57 @@ def comparison_table(compared: Compared) -> Table:
 
 def _comparison_row(row: Row, span: tuple[float, float]) -> list[Cell]:
     tone = TONES.get(row.verdict, "")
-    baseline = row.role == "baseline"
-    first = row.against[0] if row.against else Difference(to="", mean=0.0 if baseline else math.nan)
-    shown = "" if baseline else f"{signed(first.mean)}  {between(first.low, first.high)}".rstrip()
-    glyph = interval_glyph(first.low, first.mean, first.high, span, tone) if row.against else None
+    first = row.against[0] if row.against else Difference(to="", mean=math.nan)
+    low, high = first.interval
+    shown = f"{signed(first.mean)}  {between(low, high)}".rstrip() if row.against else ""
     return [
         text(row.method),
         text(row.verdict, style=f"tag {tone}"),
         number(row.x, ".1f", "x" + ("!" if row.stopped else "")),
         Cell(with_minus(fixed(row.mean) + half(row.mean, row.high)), tuple(map(plain, (row.mean, row.low, row.high)))),
-        Cell(with_minus(shown), tuple(map(plain, (first.mean, first.low, first.high)))),
-        Cell("", (), graphic=glyph),
+        Cell(with_minus(shown), tuple(map(plain, (first.mean, low, high)))),
+        Cell("", (), graphic=interval_glyph(first, span, tone) if row.against else None),
     ]
+
+
+def differences_table(compared: Compared) -> Table | None:
+    """What the verdicts rest on besides: the interval over seeds alone, the differences to the other controls, both p-values."""
+    controls = compared.comparison.controls
+    rows = [row for row in compared.ranked if row.against]
+    if not rows:
+        return None
+    columns = [
+        Column("method"),
+        Column("p alone", numeric=True, csv=("p",)),
+        Column("p, corrected", numeric=True, csv=("p_corrected",), hint="for the number of methods (Holm)"),
+        Column("over seeds alone", numeric=True, csv=("seeds_low", "seeds_high"), hint="95 %, on these report rows"),
+        *(
+            Column(f"against {name}", numeric=True, csv=(f"to {name}", f"to {name} low", f"to {name} high"))
+            for name in controls
+        ),
+    ]
+    cells = [
+        [
+            text(row.method),
+            number(row.p_value),
+            number(row.p_corrected),
+            Cell(
+                with_minus(between(row.against[0].low, row.against[0].high)),
+                tuple(map(plain, (row.against[0].low, row.against[0].high))),
+            ),
+            *(_to_control(row.to(name)) for name in controls),
+        ]
+        for row in rows
+    ]
+    return Table("differences", columns, cells)
+
+
+def _to_control(difference: Difference | None) -> Cell:
+    if difference is None:
+        return Cell("", ("", "", ""))
+    low, high = difference.interval
+    shown = f"{signed(difference.mean)}  {between(low, high)}".rstrip()
+    return Cell(with_minus(shown), tuple(map(plain, (difference.mean, low, high))))
 
 
 def details_table(compared: Compared) -> Table:
@@ -133,21 +177,17 @@ def _details(row: Row) -> dict[str, float | None]:
         "peak_memory_mb",
     )
     return {name: getattr(row, name) for name in own} | {
-        name: getattr(first, name)
-        for name in ("effect_size", "bootstrap_low", "bootstrap_high", "rows_low", "rows_high")
+        name: getattr(first, name) for name in ("effect_size", "p_seeds")
     }
 
 
 # A column is shown where a comparison has it.
 DETAILS = (
-    ("rows_low", "over rows and seeds from", "+.3f"),
-    ("rows_high", "to", "+.3f"),
     ("p_value", "p alone", ".3f"),
     ("p_corrected", "p, corrected", ".3f"),
+    ("p_seeds", "p over seeds alone", ".3f"),
     ("probability_best", "probability of being best", ".0%"),
     ("effect_size", "effect size", "+.2f"),
-    ("bootstrap_low", "bootstrap over seeds from", "+.3f"),
-    ("bootstrap_high", "to ", "+.3f"),
     ("selection_x", "selection (x)", ".1f"),
     ("examples", "examples", ",.0f"),
     ("tokens", "tokens", ",.0f"),
@@ -162,11 +202,12 @@ def _is_known(value: float | None) -> bool:
 
 def chosen_table(compared: Compared) -> Table | None:
     """In which share of the seeds each method chose each candidate."""
-    candidates = list(dict.fromkeys(name for row in compared.ranked for name in row.chosen))
+    methods = [row for row in compared.ranked if row.role == "method"]
+    candidates = list(dict.fromkeys(name for row in methods for name in row.chosen))
     if not candidates:
         return None
     rows = []
-    for row in compared.ranked:
+    for row in methods:
         shares = [row.chosen.get(name, 0.0) for name in candidates]
         cells = [Cell(f"{share:.0%}" if share else "·", (share,), f"heat-{round(share * 4)}") for share in shares]
         rows.append([text(row.method), *cells])

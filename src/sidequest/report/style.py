@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import plotly.graph_objects as go
 # Okabe and Ito's palette: distinct for colour-blind readers, in print and on a dark page. The primary is always the first.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8C8C00", "#7F7F7F", "#A05A2C")
 PRIMARY = PALETTE[0]
+# Eight, beside nine colours: pairs repeat only after seventy-two.
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "pentagon")
 Values = Sequence[float] | np.ndarray
 # Of interactive figures: plotly's own toolbar would offer to upload them.
 CONFIG = {"displaylogo": False, "plotlyServerURL": "", "modeBarButtonsToRemove": ["sendChartToCloud"]}
@@ -31,6 +34,23 @@ def new_figure(title: str, x: str = "", y: str = "") -> go.Figure:
         legend={"orientation": "h", "y": -0.2},
     )
     return figure
+
+
+def mark(number: int) -> dict[str, str]:
+    """Colour and symbol of the n-th of many points, for a legend: labels beside points would lie on each other."""
+    return {"color": PALETTE[number % len(PALETTE)], "symbol": SYMBOLS[number % len(SYMBOLS)]}
+
+
+def cost_axis(figure: go.Figure, most: float) -> None:
+    """An axis for 1 + x, logarithmic, with ticks that say x: the cheapest methods cost nothing. most: the largest x."""
+    fine, coarse = (0, 1, 2, 3, 5), (0, 1, 3, 10, 30, 100, 300, 1000)  # few enough for a phone
+    ticks = [tick for tick in (fine if most <= 6 else coarse) if tick <= max(most, 1)]
+    figure.update_xaxes(
+        type="log",
+        tickvals=[1 + tick for tick in ticks],
+        ticktext=[f"{tick}x" for tick in ticks],
+        range=[-0.05, math.log10(1 + max(most, 1)) + 0.06],
+    )
 
 
 def add_band(figure: go.Figure, x: Values, low: Values, high: Values, colour: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sidequest.formatting import UNKNOWN, plain, without_minus_zero
+from sidequest.records.comparisons import Difference
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """numeric columns are aligned right. csv: the names of its columns in the csv; default: the title."""
+    """numeric columns are aligned right. csv: the names of its columns in the csv; default: the title. kind: a class for its
+    cells, as `glyph`, which a narrow page leaves out."""
 
     title: str
     numeric: bool = False
     csv: tuple[str, ...] | None = None
     hint: str = ""
+    kind: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,19 +78,23 @@ def with_minus(shown: str) -> str:
     return re.sub(r"(?<![\w.)])-(?=[\d.])", "−", shown)
 
 
-def interval_glyph(low: float, mean: float, high: float, span: tuple[float, float], style: str) -> Markup:
-    """A small picture of an interval on the scale `span`, with a line at 0."""
+def interval_glyph(difference: Difference, span: tuple[float, float], style: str) -> Markup:
+    """A small picture of a difference on the scale `span`, with a line at 0: the interval over seeds is thick, the one over seeds
+    and rows thin."""
     width, height, edge = 150, 18, 6
 
     def place(value: float) -> float:
         share = (value - span[0]) / ((span[1] - span[0]) or 1.0)
         return round(edge + min(max(share, 0.0), 1.0) * (width - 2 * edge), 1)
 
-    whisker = ""
-    if math.isfinite(low) and math.isfinite(high):
-        whisker = f'<line x1="{place(low)}" x2="{place(high)}" y1="9" y2="9" class="whisker"/>'
+    def line(low: float, high: float, name: str) -> str:
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return ""
+        return f'<line x1="{place(low)}" x2="{place(high)}" y1="9" y2="9" class="whisker {name}"/>'
+
+    zero = f'<line x1="{place(0)}" x2="{place(0)}" y1="0" y2="{height}" class="zero"/>'
+    lines = line(*difference.interval, "thin") + line(difference.low, difference.high, "thick")
     return Markup(
         f'<svg class="interval {style}" viewBox="0 0 {width} {height}" width="{width}" height="{height}" aria-hidden="true">'
-        f'<line x1="{place(0)}" x2="{place(0)}" y1="0" y2="{height}" class="zero"/>{whisker}'
-        f'<circle cx="{place(mean)}" cy="9" r="4"/></svg>'
+        f'{zero}{lines}<circle cx="{place(difference.mean)}" cy="9" r="4"/></svg>'
     )

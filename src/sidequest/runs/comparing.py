@@ -74,7 +74,14 @@ def compare(
     with holding(table.directory):
         table.run()
         comparison = summarise(
-            setup, table.outcomes, table.rows, table.seeds, budget, missing=table.missing, command=command
+            setup,
+            table.outcomes,
+            table.rows,
+            table.seeds,
+            budget,
+            directory=table.directory,
+            missing=table.missing,
+            command=command,
         )
         comparison.write(table.directory)
         write_outcomes(table.outcomes, setup.suite.primary, table.directory / "outcomes.parquet")

@@ -77,7 +77,7 @@ def long_batches(outcomes: Sequence[Outcome], candidates: Sequence[str], seeds: 
 
 def has_probe(setup: Setup) -> bool:
     """Whether this kind of model has features that can be read out without training it."""
-    tasks = [setup.suite.tasks[name] for name in _scored_tasks(setup)]
+    tasks = [setup.suite.tasks[name] for name in scored_tasks(setup)]
     return all(setup.family.features(task, task.train.take(np.arange(1))) is not None for task in tasks)
 
 
@@ -86,7 +86,7 @@ def probe(setup: Setup) -> Final:
     predictions: dict[str, Any] = {}
     scores: dict[str, dict[str, dict[str, float]]] = {"select": {}, "report": {}}
     rows = 0
-    for name in _scored_tasks(setup):
+    for name in scored_tasks(setup):
         task = setup.suite.tasks[name]
         read_out = setup.family.read_out(task)
         if read_out is None:
@@ -106,7 +106,7 @@ def one_model_per_task(setup: Setup, seed: int) -> Final:
     predictions: dict[str, Any] = {}
     scores: dict[str, dict[str, dict[str, float]]] = {"select": {}, "report": {}}
     parts = []
-    for name in _scored_tasks(setup):
+    for name in scored_tasks(setup):
         suite = replace(setup.suite, tasks={name: setup.suite.tasks[name]}, primary=name, goal="primary")
         alone = replace(setup, suite=suite)
         recipe = Recipe(method="single", primary=name, phases=(Phase(shares={name: 1.0}),))
@@ -146,7 +146,7 @@ def _final(
     return Final(record, predictions)
 
 
-def _scored_tasks(setup: Setup) -> list[str]:
+def scored_tasks(setup: Setup) -> list[str]:
     """The tasks whose *report* scores make the comparison's score."""
     suite = setup.suite
     return [

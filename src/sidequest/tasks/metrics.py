@@ -35,8 +35,8 @@ def compute(metric: str, predictions: Values, targets: Values, labels: Sequence[
     """The value of a metric by name; `labels` are the task's, in order."""
     if metric not in METRICS:
         raise unknown("metric", metric, METRICS)
-    predicted, lengths = _flat(predictions)
-    target, expected = _flat(targets)
+    predicted, lengths = flatten_rows(predictions)
+    target, expected = flatten_rows(targets)
     if predicted.shape != target.shape or not np.array_equal(lengths, expected):
         raise ValueError(
             f"{metric}: {len(lengths)} rows of predictions, shape {predicted.shape}, "
@@ -84,7 +84,7 @@ def check_metric(metric: str, objective: Objective, labels: Sequence[str]) -> No
         )
 
 
-def _flat(values: Values) -> tuple[np.ndarray, np.ndarray]:
+def flatten_rows(values: Values) -> tuple[np.ndarray, np.ndarray]:
     """One flat array, and the length of each row (of ones where a row is one value)."""
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         if isinstance(values, pa.ChunkedArray):

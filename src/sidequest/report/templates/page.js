@@ -31,9 +31,12 @@
   const layoutOf = (figure, place) => {
     const narrow = place.clientWidth < 420;
     const layout = { ...figure.layout, template: template(narrow), autosize: true, width: place.clientWidth };
-    layout.height = figure.layout.height || (narrow ? 320 : 380);
-    layout.margin = { l: 10, r: 12, t: 26, b: 36 };
-    layout.legend = { ...figure.layout.legend, orientation: "h", x: 0, y: -0.18, yanchor: "top", yref: "paper", font: { size: 12 } };
+    // The legend stands at the bottom, under the axis title, in as many lines as its names need; the plot keeps its height.
+    const named = figure.data.filter((trace) => trace.name && trace.showlegend !== false).map((trace) => trace.name.length * 7 + 50);
+    const legend = named.length > 1 ? 20 * Math.ceil(named.length / Math.max(1, Math.floor(place.clientWidth / Math.max(...named)))) + 12 : 0;
+    layout.height = (figure.layout.height || (narrow ? 300 : 360)) + legend;
+    layout.margin = { l: 10, r: 12, t: 26, b: 36 + legend };
+    layout.legend = { ...figure.layout.legend, orientation: "h", x: 0, xref: "container", y: 0, yanchor: "bottom", yref: "container", font: { size: 12 } };
     layout.dragmode = narrow ? false : "zoom";
     return layout;
   };
@@ -78,6 +81,17 @@
   });
   wanted.addEventListener("change", (event) => { setTheme(event.matches); drawAll(true); });
   for (const part of document.querySelectorAll("details")) part.addEventListener("toggle", () => drawAll(false));
+  // A table that is wider than its place says so, and where it ends it stops saying so.
+  const edges = () => {
+    for (const box of document.querySelectorAll(".scroll")) {
+      box.classList.toggle("overflows", box.scrollWidth > box.clientWidth + 1);
+      box.classList.toggle("at-end", box.scrollLeft + box.clientWidth >= box.scrollWidth - 1);
+    }
+  };
+  for (const box of document.querySelectorAll(".scroll")) box.addEventListener("scroll", edges, { passive: true });
+  for (const part of document.querySelectorAll("details")) part.addEventListener("toggle", edges);
+  window.addEventListener("resize", edges);
+  edges();
   let width = root.clientWidth, waiting;
   window.addEventListener("resize", () => {
     if (root.clientWidth === width) return;
