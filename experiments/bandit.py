@@ -63,7 +63,7 @@ def main(options: Options) -> dict[str, Any]:
         results["dependence"] = dependence = run_dependence()
         print(f"Counterfactual minus random by λ and T: mean over {ENVIRONMENTS} environments (in how many above 0)")
         print(dependence_table(dependence))
-    write_json(options.out / "results.json", results)
+    write_json(options.out / "results.json", results, seal=False)
     return results
 
 

@@ -46,7 +46,7 @@ def main(options: Options) -> dict[str, Any]:
     for part in plan.parts:
         found = run_part(plan, part, tasks, options)
         results[part.name] = show_part(plan, part, tasks, found, options.out / part.name)
-    write_json(options.out / "results.json", results)
+    write_json(options.out / "results.json", results, seal=False)
     return results
 
 

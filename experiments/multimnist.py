@@ -71,7 +71,7 @@ def main(options: Options) -> dict[str, Any]:
     save(alphas_over_training(evidence), options.out / "alphas")
     save(weights_over_training(evidence), options.out / "weights")
     results = {"seeds": plan.seeds, "epochs": plan.epochs, "rows": dict(plan.rows), "table": rows, "claims": found}
-    write_json(options.out / "results.json", results)
+    write_json(options.out / "results.json", results, seal=False)
     return results
 
 

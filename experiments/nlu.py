@@ -76,7 +76,7 @@ def main(options: Options) -> dict[str, Any]:
     print("\nDifferences on report")
     print(claims_table(found))
     results = {"seeds": plan.seeds, "epochs": plan.epochs, "table": rows, "claims": found}
-    write_json(options.out / "results.json", results)
+    write_json(options.out / "results.json", results, seal=False)
     return results
 
 

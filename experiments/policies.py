@@ -120,7 +120,7 @@ def main(options: Options) -> dict[str, Any]:
     save(policy_against_sizes(results["policy"], results["rows"]), options.out / "policy")
     save(candidate_scores(recipes["counterfactual"]["evidence"]), options.out / "candidates")
     save(policy_over_time(recipes["exp3s"][0]["evidence"]), options.out / "exp3s")
-    write_json(options.out / "results.json", results)
+    write_json(options.out / "results.json", results, seal=False)
     return results
 
 

@@ -42,7 +42,7 @@ class ModelSettings(Settings):
         bilstm, pooled: of encoding; `auto` is float32.
     """
 
-    kind: Literal["auto", "hf", "bilstm", "pooled", "convnet", "custom"] = "auto"
+    kind: Literal["auto", "hf", "bilstm", "autosem", "pooled", "convnet", "custom"] = "auto"
     encoder: str = "minilm"
     factory: str | None = None
     max_length: int = Field(128, ge=8)

@@ -12,7 +12,7 @@ from sidequest.errors import SettingsError
 from sidequest.models import family as make_family
 from sidequest.models import load
 from sidequest.models.base import IGNORE
-from sidequest.models.bilstm import LayerMix, packing
+from sidequest.models.autosem import LayerMix, packing
 from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
@@ -26,7 +26,7 @@ TASKS = {
     "tags": make_task("tags", Form.TOKENS),
     "choice": make_task("choice", Form.CHOICES),
 }
-FORMS = {"bilstm": tuple(TASKS), "pooled": ("one", "pair", "number", "choice")}
+FORMS = {"bilstm": tuple(TASKS), "autosem": tuple(TASKS), "pooled": ("one", "pair", "number", "choice")}
 
 
 def family_of(encoder, kind="bilstm", names=None, **settings):
@@ -57,9 +57,9 @@ def test_packing_is_torchs_own():
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_bilstm_is_the_papers_classifier(depth, encoders):
+def test_autosem_is_the_papers_classifier(depth, encoders):
     """Text by text, unpadded and unpacked, with the paper's formula written out."""
-    family = family_of(encoders(), hidden=8, depth=depth)
+    family = family_of(encoders(), "autosem", hidden=8, depth=depth)
     model = stir(family.build(0))
     assert model.lstm.num_layers == depth
     states = family.states.of("tokens")
@@ -92,7 +92,24 @@ def test_bilstm_is_the_papers_classifier(depth, encoders):
                 assert torch.allclose(score[0], logit, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["bilstm", "pooled"])
+@pytest.mark.parametrize("primary", ["tags", "pair"])
+def test_bilstm_standardises_every_feature_by_the_primarys_train_rows(primary, encoders):
+    others = [name for name in TASKS if name != primary]
+    family = family_of(encoders(), "bilstm", [primary, *others], hidden=8)
+    model = family.build(0)
+    task = TASKS[primary]
+    batch = family.inputs(task, task.train).collate(np.arange(len(task.train)))
+    flat = batch["states"].flatten(1).double()
+    if primary == "tags":  # a sentence without words has a state of zeros, which is no word's
+        flat = flat[torch.cat([torch.arange(n) < w for n, w in zip(batch["lengths"], batch["words"].sum(1), strict=True)])]
+        standardised = (flat - flat.mean(0)) / flat.std(0, correction=0).clamp(min=1e-6)
+        assert torch.allclose(model.standardised(flat.reshape(len(flat), 1, -1)).double(), standardised, atol=1e-3)
+    again = family_of(encoders(), "bilstm", [primary], hidden=8).build(0)
+    assert torch.equal(again.standardised.mean, model.standardised.mean)  # whatever other tasks there are
+    assert not torch.equal(again.standardised.mean, torch.zeros_like(again.standardised.mean))
+
+
+@pytest.mark.parametrize("kind", ["bilstm", "autosem", "pooled"])
 def test_results_do_not_depend_on_padding_or_neighbours(kind, encoders):
     family = family_of(encoders(), kind)
     model = stir(family.build(0))
@@ -108,16 +125,16 @@ def test_results_do_not_depend_on_padding_or_neighbours(kind, encoders):
                 assert torch.allclose(alone, among, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["bilstm", "pooled"])
+@pytest.mark.parametrize("kind", ["bilstm", "autosem", "pooled"])
 def test_a_model_does_not_depend_on_the_other_tasks(kind, encoders):
     alone = family_of(encoders(), kind, ("pair",)).build(4).state_dict()
-    among = family_of(encoders(), kind, ("one", "pair", "choice")).build(4).state_dict()
+    among = family_of(encoders(), kind, ("pair", "one", "choice")).build(4).state_dict()
     other = family_of(encoders(), kind, ("pair",)).build(5).state_dict()
     assert all(torch.equal(value, among[name]) for name, value in alone.items())
     assert any(not torch.equal(value, other[name]) for name, value in alone.items())
 
 
-@pytest.mark.parametrize("kind", ["bilstm", "pooled"])
+@pytest.mark.parametrize("kind", ["bilstm", "autosem", "pooled"])
 def test_an_export_predicts_as_the_live_model(kind, encoders, tmp_path):
     family = family_of(encoders(), kind)
     model = stir(family.build(0))
@@ -138,7 +155,7 @@ def test_an_export_predicts_as_the_live_model(kind, encoders, tmp_path):
             assert np.allclose(found.probabilities, live.softmax(-1), atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["bilstm", "pooled"])
+@pytest.mark.parametrize("kind", ["bilstm", "autosem", "pooled"])
 def test_every_parameter_learns(kind, encoders):
     family = family_of(encoders(), kind)
     model = family.build(0)
@@ -174,7 +191,7 @@ def test_pooled_refuses_tagging_and_says_where_to_go(encoders):
         family_of(encoders(), "pooled", ("one", "tags"))
 
 
-@pytest.mark.parametrize("kind", ["bilstm", "pooled"])
+@pytest.mark.parametrize("kind", ["bilstm", "autosem", "pooled"])
 def test_images_are_refused(kind, encoders):
     with pytest.raises(SettingsError, match="convnet"):
         make_family(Suite.of(make_task("i", Form.IMAGE)), ModelSettings(kind=kind, encoder=str(encoders())))

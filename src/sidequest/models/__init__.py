@@ -27,6 +27,7 @@ __all__ = ["family", "kind_of", "load"]
 USED_SETTINGS = {
     "hf": {"encoder", "max_length", "layers", "freeze", "pooling", "precision", "dropout", "lora"},
     "bilstm": {"encoder", "max_length", "layers", "precision", "hidden", "depth", "dropout"},
+    "autosem": {"encoder", "max_length", "layers", "precision", "hidden", "depth", "dropout"},
     "pooled": {"encoder", "max_length", "precision", "hidden", "depth", "dropout"},
     "convnet": {"hidden", "dropout"},
     "custom": {"encoder", "factory", "max_length"},

@@ -1,12 +1,11 @@
-"""`bilstm`: AutoSeM's sentence-pair classifier (section 3.1) over frozen, cached encoder states.
+"""`bilstm`: a bidirectional LSTM over the frozen, cached states of *all* of an encoder's layers.
 
-A trainable weighted sum of the encoder's layers stands where the paper has ELMo's, then a bidirectional LSTM, max-pooling over
-the tokens, h = [u; v; u ⋆ v; |u − v|] (Eq. 1), and one projection per task. Everything but the projections is shared.
+The states of all layers stand side by side, standardised feature by feature, and are projected to one vector per token; then an
+LSTM in both directions. Tagging reads each word's state; other tasks pool over the tokens and combine pairs as in AutoSeM's Eq. 1.
+Everything but the heads is shared.
 
-**Departures.** The layers are a transformer's, with all its sub-tokens. A single sentence has h = u; tagging projects the
-LSTM's output at each word; multiple choice scores each (premise, choice) pair with one projection. Dropout (0.2) acts on the
-LSTM's inputs and on h. The paper's LSTM has two layers of 512 units (1,024 for RTE): the defaults here are `hidden` = 256 and
-`depth` = 1, about a tenth of the work; `--set model.hidden=512 --set model.depth=2` is the paper's.
+Standardising matters: a few features of a transformer are tens of times as large as the others and drown them. The statistics are
+those of the primary's train rows, for all tasks alike, so that tasks share what they learn; they are part of the exported model.
 """
 
 from __future__ import annotations
@@ -18,97 +17,54 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
-from sidequest.models.base import IGNORE, Batch, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
-from sidequest.models.frozen import FrozenFamily, Located, combine, combined_width
-from sidequest.models.ragged import Ragged, mask, ranges
-from sidequest.models.store import Rows
+from sidequest.models.autosem import SentenceInputs, WordInputs, packing
+from sidequest.models.base import Batch, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
+from sidequest.models.frozen import FrozenFamily, combine, combined_width
+from sidequest.models.ragged import Ragged
 from sidequest.models.tokenising import flat_tags
 from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
 
-HIDDEN, DEPTH, DROPOUT = 256, 1, 0.2
+HIDDEN, DEPTH, DROPOUT, PROJECTED = 128, 1, 0.5, 256
+STATISTICS_ROWS = 2_000  # texts of the primary that means and deviations are taken over
 
 
-class SentenceInputs(Inputs):
-    """Batches hold each different text once: `states` float16 [tokens, layers, width] one text after another, `lengths` [texts],
-    and `first`, `second` [n], the texts of each row (or choice)."""
+class Standardised(nn.Module):
+    """States [tokens, layers, width] → [tokens, layers · width], each feature with mean 0 and deviation 1."""
 
-    def __init__(self, located: Located, targets: Targets) -> None:
-        self.located, self.targets = located, targets
-        tokens = located.rows.lengths
-        self.lengths = tokens[located.first].copy()
-        if located.second is not None:
-            self.lengths += tokens[located.second]
-        if located.start is not None:
-            self.lengths = np.add.reduceat(self.lengths, located.start) if len(located.start) else self.lengths
+    mean: Tensor
+    scale: Tensor
 
-    def collate(self, positions: np.ndarray) -> Batch:
-        found, batch, texts = self.located, {}, positions
-        if found.counts is not None and found.start is not None:
-            texts = ranges(found.start[positions], found.counts[positions])
-            batch["choices"] = torch.from_numpy(found.counts[positions])
-        wanted = (
-            found.first[texts] if found.second is None else np.concatenate([found.first[texts], found.second[texts]])
-        )
-        unique, where = np.unique(wanted, return_inverse=True)
-        batch |= states_of(found.rows, unique)
-        batch["first"] = torch.from_numpy(where[: len(texts)])
-        if found.second is not None:
-            batch["second"] = torch.from_numpy(where[len(texts) :])
-        return self.targets.into(batch, positions)
-
-
-class WordInputs(Inputs):
-    """Sentences to tag: `states`, `lengths` as above, `words` and `labels` [n, longest]."""
-
-    def __init__(self, rows: Rows, words: np.ndarray, tags: Ragged | None) -> None:
-        self.rows, self.counts, self.tags = rows, words, tags
-        self.lengths = rows.lengths
-
-    def collate(self, positions: np.ndarray) -> Batch:
-        batch = states_of(self.rows, positions)
-        longest = int(self.lengths[positions].max())
-        batch["words"] = torch.from_numpy(mask(self.counts[positions], longest))
-        if self.tags is not None:
-            batch["labels"] = torch.from_numpy(self.tags.pad(positions, IGNORE, longest))
-        return batch
-
-
-def states_of(rows: Rows, positions: np.ndarray) -> Batch:
-    return {
-        "states": torch.from_numpy(rows.gather(positions)),
-        "lengths": torch.from_numpy(rows.lengths[positions]),
-    }
-
-
-class LayerMix(nn.Module):
-    """ELMo's scalar mix: γ · Σ_j softmax(s)_j · h_j."""
-
-    def __init__(self, layers: int) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        self.weights = nn.Parameter(torch.zeros(layers))
-        self.scale = nn.Parameter(torch.ones(()))
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("scale", torch.ones(width))
+
+    def fit(self, states: np.ndarray) -> None:
+        """states: float16 [tokens, layers, width]."""
+        flat = torch.from_numpy(states.reshape(len(states), -1)).double()
+        self.mean.copy_(flat.mean(0))
+        self.scale.copy_(1 / flat.std(0, correction=0).clamp(min=1e-6))
 
     def forward(self, states: Tensor) -> Tensor:
-        """[tokens, layers, width] → [tokens, width]."""
-        return torch.einsum("tlw,l->tw", states, self.scale * self.weights.softmax(0))
+        return (states.flatten(1).float() - self.mean) * self.scale
 
 
 class BiLstmModel(MultiTaskModel):
-    """Sequences are packed: no step is computed on padding, so a text's result does not depend on its neighbours' lengths, and in
-    batches of mixed lengths this is also the faster way."""
+    """Sequences are packed: no step is computed on padding, so a text's result does not depend on its neighbours' lengths."""
 
     def __init__(self, suite: Suite, settings: ModelSettings, layers: int, width: int, seed: int) -> None:
         super().__init__()
         hidden, depth = settings.hidden or HIDDEN, settings.depth or DEPTH
         rate = DROPOUT if settings.dropout is None else settings.dropout
-        self.mix = LayerMix(layers)
+        self.standardised = Standardised(layers * width)
         self.dropout = nn.Dropout(rate)
         with seeded(seed, "bilstm"):
+            self.project = nn.Linear(layers * width, PROJECTED)
             between = rate if depth > 1 else 0.0  # torch warns about a rate that has no place to act
-            self.lstm = nn.LSTM(width, hidden, depth, bidirectional=True, dropout=between)
+            self.lstm = nn.LSTM(PROJECTED, hidden, depth, bidirectional=True, dropout=between)
         self.heads = nn.ModuleDict()
         for task in suite.tasks.values():
             with seeded(seed, "head", task.name):
@@ -117,10 +73,9 @@ class BiLstmModel(MultiTaskModel):
 
     def encode(self, batch: Batch) -> PackedSequence:
         """The LSTM's output at every token, in packed order."""
-        lengths = batch["lengths"]
-        mixed = self.dropout(self.mix(batch["states"].float()))
-        order, batch_sizes, ranks = packing(lengths)
-        out, _ = self.lstm(PackedSequence(mixed[order], batch_sizes))
+        entering = self.dropout(nn.functional.gelu(self.project(self.standardised(batch["states"]))))
+        order, batch_sizes, ranks = packing(batch["lengths"])
+        out, _ = self.lstm(PackedSequence(entering[order], batch_sizes))
         return PackedSequence(out.data, batch_sizes, unsorted_indices=ranks)
 
     def forward(self, task: str, batch: Batch) -> Tensor:
@@ -140,27 +95,12 @@ class BiLstmModel(MultiTaskModel):
         return logits[:, 0] if objective == Objective.REGRESSION else logits
 
 
-def packing(lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """How texts that lie one after another become a PackedSequence: all first tokens, all second ones, …, longest text first.
-
-    lengths int64 [n] → order int64 [tokens], batch_sizes int64 [longest] (on the CPU, as torch wants it), and the rank of each
-    text by length, int64 [n], which puts results back in place.
-    """
-    by_length = torch.argsort(lengths, descending=True, stable=True)
-    ranks = torch.argsort(by_length)
-    ends = lengths.cumsum(0)
-    token = torch.arange(int(ends[-1]), device=lengths.device)
-    step = token - torch.repeat_interleave(ends - lengths, lengths)
-    order = torch.argsort(step * len(lengths) + torch.repeat_interleave(ranks, lengths))
-    return order, torch.bincount(step).cpu(), ranks
-
-
 class BiLstmFamily(FrozenFamily):
-    """A BiLSTM over frozen states."""
+    """A BiLSTM over the standardised states of all layers."""
 
     kind: ClassVar[str] = "bilstm"
     forms: ClassVar[tuple[Form, ...]] = (Form.TEXT, Form.PAIR, Form.CHOICES, Form.TOKENS)
-    default_learning_rate: ClassVar[float] = 1e-3
+    default_learning_rate: ClassVar[float] = 2e-3
 
     def inputs(self, task: Task, examples: Examples) -> Inputs:
         if task.form != Form.TOKENS:
@@ -171,4 +111,24 @@ class BiLstmFamily(FrozenFamily):
         return WordInputs(rows, words, tags)
 
     def build(self, seed: int) -> BiLstmModel:
-        return BiLstmModel(self.suite, self.settings, self.frozen.depth, self.frozen.width, seed)
+        model = BiLstmModel(self.suite, self.settings, self.frozen.depth, self.frozen.width, seed)
+        if (states := self._statistics()) is not None:
+            model.standardised.fit(states)
+        return model
+
+    def _statistics(self) -> np.ndarray | None:
+        """States of the primary's train rows; None for an exported model, which brings its own statistics."""
+        task = self.suite.tasks[self.suite.primary]
+        if "train" not in task.splits or not len(task.train):
+            return None
+        if self._sample is None:
+            some = task.train.take(np.linspace(0, len(task.train) - 1, min(len(task.train), STATISTICS_ROWS)).astype(int))
+            if task.form == Form.TOKENS:
+                rows, words = self.words(some)
+                self._sample = rows.gather(np.flatnonzero(words))
+            else:
+                located = self.locate(task, some, "tokens")
+                self._sample = located.rows.gather(np.unique(located.first))
+        return self._sample
+
+    _sample: np.ndarray | None = None

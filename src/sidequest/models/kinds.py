@@ -30,6 +30,7 @@ class Kind:
 KINDS: dict[str, Kind] = {
     "hf": Kind("sidequest.models.hf:HfFamily", EVERY_MODEL | {HeadImportance}),
     "bilstm": Kind("sidequest.models.bilstm:BiLstmFamily"),
+    "autosem": Kind("sidequest.models.autosem:AutoSeMFamily"),
     "pooled": Kind("sidequest.models.pooled:PooledFamily"),
     "convnet": Kind("sidequest.models.convnet:ConvFamily"),
     # What a factory makes may have attention heads; whether it has is seen when it is made.

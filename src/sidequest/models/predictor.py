@@ -56,7 +56,7 @@ class Predictor:
                     "export; name the function to run: load(directory, factory='file.py:function')"
                 )
             settings = settings.model_copy(update={"factory": factory})
-        if settings.kind in ("hf", "bilstm", "pooled", "custom"):
+        if settings.kind in ("hf", "bilstm", "autosem", "pooled", "custom"):
             settings = settings.model_copy(update={"encoder": str((directory / settings.encoder).resolve())})
         check_weights(directory, card)
         family = kind(settings.kind).load()(Suite.of(task, others), settings)
