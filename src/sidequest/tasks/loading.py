@@ -15,8 +15,9 @@ from sidequest.tasks.multimnist import multimnist_tables
 from sidequest.tasks.overlap import without_overlap
 from sidequest.tasks.problems import Problems
 from sidequest.tasks.readers import ReadSettings, Table, guess_format, read_file, read_hub, read_idx, read_saved
-from sidequest.tasks.spec import SplitSpec, TaskSpec, parse_suite, read_suite_file
+from sidequest.tasks.spec import SplitSpec, TaskSpec, parse_suite
 from sidequest.tasks.suite import Suite
+from sidequest.tasks.suite_file import read_suite_file
 from sidequest.tasks.task import Task
 
 Read = Callable[[Path, ReadSettings], Table]

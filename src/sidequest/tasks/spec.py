@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import Field, field_validator
 
 from sidequest.errors import SettingsError
 from sidequest.settings import ModelSettings, Settings, TrainSettings, parse
 from sidequest.tasks.problems import Problems
 from sidequest.tasks.readers import ReadSettings
+from sidequest.tasks.readers.dispatch import SUFFIXES
 from sidequest.tasks.suite import Goal
 from sidequest.tasks.task import LABELLED, SPLITS, Objective
 
@@ -201,7 +198,7 @@ class TaskSpec(ReadSettings):
         return faults
 
 
-WORD_SUFFIXES = (".conll", ".conllu", ".iob", ".iob2", ".bio")
+WORD_SUFFIXES = tuple(suffix for suffix, format in SUFFIXES.items() if format in ("conll", "conllu"))
 
 
 class SuiteSpec(Settings):
@@ -222,35 +219,6 @@ class SuiteSpec(Settings):
     train: dict[str, Any] = Field(default_factory=dict)
 
 
-def _with_environment(text: str, path: Path) -> str:
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in os.environ:
-            line = text.count("\n", 0, found.start()) + 1
-            raise SettingsError(f"{path}, line {line}: the environment variable {found[1]} is not set")
-        return os.environ[found[1]]
-
-    return re.sub(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", value, text)
-
-
-def read_suite_file(path: Path) -> dict[str, Any]:
-    """The YAML of a suite file; a key that is written twice is refused, because YAML would keep only the last.
-
-    `${NAME}` stands for an environment variable, so that one file serves machines that keep their data in different places.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-        data = yaml.load(_with_environment(text, path), Loader=_StrictLoader)
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingsError(f"{path}: not a YAML file: {' '.join(str(error).split())}") from None
-    except OSError as error:
-        raise SettingsError(f"{path}: can't be read: {error.strerror}") from None
-    if not isinstance(data, dict):
-        raise SettingsError(
-            f"{path}: a suite file has fields such as `primary:` and `tasks:`, found {type(data).__name__}"
-        )
-    return {str(key): value for key, value in data.items()}
-
-
 def parse_suite(
     data: Mapping[str, Any], where: str, problems: Problems
 ) -> tuple[SuiteSpec | None, dict[str, TaskSpec]]:
@@ -265,10 +233,11 @@ def parse_suite(
                 parse(section, {str(key): value for key, value in values.items()}, f"{where}: {name}")
     tasks: dict[str, TaskSpec] = {}
     written = data.get("tasks")
-    for name, values in written.items() if isinstance(written, Mapping) else ():
-        with problems.catch(task=str(name)):  # even if the suite itself has faults: a user wants to see all of them
+    named = {str(name): values for name, values in written.items()} if isinstance(written, Mapping) else {}
+    for name, values in named.items():
+        with problems.catch(task=name):  # even if the suite itself has faults: a user wants to see all of them
             if isinstance(values, Mapping):
-                tasks[str(name)] = parse_task(str(name), values, where)
+                tasks[name] = parse_task(name, values, where)
     if suite is not None and suite.primary not in suite.tasks:
         problems.error(f"{where}: primary: no task is called {suite.primary!r}; tasks are {', '.join(suite.tasks)}")
     return suite, tasks
@@ -289,17 +258,6 @@ def _label(value: Any) -> str:
         raise ValueError("YAML reads yes, no, on and off as true and false; put such labels in quotes")
     if not isinstance(value, (str, int, float)):
         raise ValueError(f"a label is a text or a number, found {type(value).__name__}")
+    if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise ValueError(f"half of a character, {value!r}, cannot be written to a file")
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """YAML's safe loader, but a repeated key is an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise yaml.MarkedYAMLError(problem=f"{key!r} is written twice", problem_mark=key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)

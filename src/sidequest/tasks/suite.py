@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -64,21 +64,11 @@ class Suite:
 
     def subset(self, names: Iterable[str]) -> Suite:
         """The same suite with the primary and only the named candidates."""
-        chosen = [self[name] for name in dict.fromkeys(names) if name != self.primary]
-        return Suite.of(
-            self.tasks[self.primary],
-            chosen,
-            name=self.name,
-            goal=self.goal,
-            seed=self.seed,
-            defaults=self.defaults,
-            path=self.path,
-        )
+        chosen = sorted({name for name in names if name != self.primary})
+        return replace(self, tasks={name: self[name] for name in (self.primary, *chosen)})
 
     def with_primary(self, name: str) -> Suite:
         """The same tasks with another primary."""
         primary = self[name]
-        others = [task for task in self.tasks.values() if task.name != name]
-        return Suite.of(
-            primary, others, name=self.name, goal=self.goal, seed=self.seed, defaults=self.defaults, path=self.path
-        )
+        others = sorted(other for other in self.tasks if other != name)
+        return replace(self, tasks={name: primary, **{other: self.tasks[other] for other in others}}, primary=name)
