@@ -155,6 +155,8 @@ def show_progress(seconds: float = SECONDS) -> Iterator[Progress]:
 
 def duration(seconds: float) -> str:
     """A length of time for people: 40 s, 12 min, 3.5 h."""
+    if seconds < 1:
+        return "less than 1 s"
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

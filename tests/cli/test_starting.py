@@ -82,3 +82,17 @@ def test_ctrl_c_says_how_to_go_on_and_ends_with_130(tmp_path: Path) -> None:
     assert "stopped. What is done is kept; to go on: sidequest select digits -m heu-size -o " in errors
     assert f"'{out}' --set train.epochs=400" in errors  # quoted, so that it can be pasted
     assert "Traceback" not in errors
+
+
+@pytest.mark.integration
+def test_a_dry_run_says_what_it_would_cost_and_leaves_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = sidequest("select", "digits", "-m", "heu-size", "-o", out, "--dry-run", "--tune", "5")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"choosing by heu-size, \d+ trials: [\d,]+ batches, [\d.]+x", done.stdout)
+    assert re.search(r"about .* with one process", done.stdout)
+    assert "--tune 5: up to 5 trainings of the primary come on top" in done.stdout
+    assert not out.exists()
+    refused = sidequest("select", "digits", "-m", "gradts-thres", "-o", out, "--dry-run")
+    assert refused.returncode == 2
+    assert "attention heads" in refused.stderr

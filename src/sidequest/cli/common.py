@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sidequest.methods.registry import MethodChoice
+    from sidequest.runs.estimating import Estimate
     from sidequest.runs.setup import Setup
     from sidequest.settings import ModelSettings
     from sidequest.tasks.suite import Suite
@@ -53,6 +57,10 @@ DeviceOption = Annotated[
         help="Where to compute: cpu, cuda, cuda:1, mps. Default: SIDEQUEST_DEVICE, else a GPU where there is one.",
     ),
 ]
+DryRunOption = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Say what it would cost in batches, x and minutes here; train and write nothing."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -63,8 +71,10 @@ def make_setup(
     assignments: list[str] | None,
     primary: str | None = None,
     tune: str | None = None,
+    dry_run: bool = False,
 ) -> tuple[Setup, dict[str, Any]]:
-    """The setup, and the method's own settings from --set. primary: another one than the suite's. tune: see `tuned`."""
+    """The setup, and the method's own settings from --set. primary: another one than the suite's. tune: see `tuned`; in a dry
+    run nothing is tuned."""
     from sidequest.runs.setup import Setup
     from sidequest.settings import parse_assignments
     from sidequest.tasks.loading import load_suite
@@ -75,6 +85,7 @@ def make_setup(
     if encoder is not None:
         given["model"]["encoder"] = encoder
     setup = Setup.of(load_suite(suite, primary), given["model"], given["train"], where="--set")
+    tune = None if dry_run and tune is not None and tune.isdecimal() else tune
     return tuned(setup, tune), given["method"]
 
 
@@ -97,6 +108,17 @@ def tuned(setup: Setup, tune: str | None) -> Setup:
     for warning in tuning.at_edge:
         typer.echo(f"warning: {warning}", err=True)
     return tuning.apply(setup)
+
+
+def tell_costs(estimate: Estimate, choices: Sequence[MethodChoice] = (), *, tune: str | None = None) -> None:
+    """For --dry-run: what the work comes to, and how long it takes at the speed that a moment's training shows."""
+    from sidequest.runs.estimating import measure_speed
+
+    if tune is not None and tune.isdecimal():
+        estimate.notes.append(f"--tune {tune}: up to {tune} trainings of the primary come on top")
+    speed = measure_speed(estimate.setup, choices, one_thread=estimate.workers > 1)
+    for line in estimate.lines(speed):
+        typer.echo(line)
 
 
 def default_workers() -> int:

@@ -9,6 +9,7 @@ import typer
 
 from sidequest.cli.common import (
     DeviceOption,
+    DryRunOption,
     EncoderOption,
     JsonOption,
     ModelOption,
@@ -54,6 +55,7 @@ def command(
     workers: WorkersOption = None,
     track: TrackOption = None,
     as_json: JsonOption = False,
+    dry_run: DryRunOption = False,
     device: DeviceOption = None,
 ) -> None:
     import json
@@ -73,10 +75,15 @@ def command(
     primaries: list[str | None] = [name.strip() for name in (primary or "").split(",") if name.strip()]
     setups = []
     for name in primaries or [None]:  # all are read before any work starts
-        setup, stray = make_setup(suite, model, encoder, shared, name, tune)
+        setup, stray = make_setup(suite, model, encoder, shared, name, tune, dry_run)
         if stray:
             raise SettingsError(f"--set {next(iter(stray))}: say which method it is for, as in --set METHOD.name=value")
         setups.append(setup)
+    if dry_run:
+        for setup in setups:
+            place = out if len(setups) == 1 else out / setup.suite.primary
+            _tell_costs(setup, wanted, seeds, place, budget, workers or default_workers(), tune)
+        return
     tell_long_texts(setups[0])
     comparisons: dict[str, Comparison] = {}
     for setup in setups:
@@ -100,6 +107,23 @@ def command(
         typer.echo(f"written to {out / 'comparison.json'} and {out / 'outcomes.parquet'}")
     if any(comparison.missing for comparison in comparisons.values()):
         raise typer.Exit(1)
+
+
+def _tell_costs(
+    setup: Setup,
+    methods: list[MethodChoice],
+    seeds: int,
+    directory: Path,
+    budget: float | None,
+    workers: int,
+    tune: str | None,
+) -> None:
+    from sidequest.cli.common import tell_costs
+    from sidequest.runs.comparing import cells_to_run
+    from sidequest.runs.estimating import estimate_comparison
+
+    missing, done = cells_to_run(setup, methods, range(seeds), directory, budget)
+    tell_costs(estimate_comparison(setup, missing, budget, workers, done), [choice for choice, _ in missing], tune=tune)
 
 
 def _say_where_the_page_is(directory: Path) -> None:

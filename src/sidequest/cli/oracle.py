@@ -9,6 +9,7 @@ import typer
 
 from sidequest.cli.common import (
     DeviceOption,
+    DryRunOption,
     EncoderOption,
     JsonOption,
     ModelOption,
@@ -41,6 +42,7 @@ def command(
     assignments: SetOption = None,
     workers: WorkersOption = None,
     as_json: JsonOption = False,
+    dry_run: DryRunOption = False,
     device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.arguments import own_command
@@ -50,9 +52,15 @@ def command(
     from sidequest.progress import show_progress
     from sidequest.runs.oracle import oracle
 
-    setup, stray = make_setup(suite, model, encoder, assignments, tune=tune)
+    setup, stray = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run)
     if stray:
         raise SettingsError(f"--set {next(iter(stray))}: an oracle has no method; use train.NAME or model.NAME")
+    if dry_run:
+        from sidequest.cli.common import tell_costs
+        from sidequest.runs.estimating import estimate_oracle
+
+        tell_costs(estimate_oracle(setup, seeds, sample, workers or default_workers()), tune=tune)
+        return
     prepare(setup)
     with show_progress() as progress:
         table = oracle(

@@ -10,6 +10,7 @@ import typer
 
 from sidequest.cli.common import (
     DeviceOption,
+    DryRunOption,
     EncoderOption,
     ModelOption,
     SeedOption,
@@ -51,6 +52,7 @@ def command(
         typer.Option("--ray", help="Run trials on a Ray cluster: auto, host:port, or local to start one here."),
     ] = None,
     track: TrackOption = None,
+    dry_run: DryRunOption = False,
     device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.common import finish_page, make_setup, tell_long_texts
@@ -61,8 +63,14 @@ def command(
     from sidequest.runs.tracking import check_trackers, tracking
 
     check_trackers(track or [])
-    setup, settings = make_setup(suite, model, encoder, assignments, tune=tune)
+    setup, settings = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run)
     choice = MethodChoice.of(method, settings)  # refuse bad names and settings before data is encoded
+    if dry_run:
+        from sidequest.cli.common import tell_costs
+        from sidequest.runs.estimating import estimate_selection
+
+        tell_costs(estimate_selection(setup, choice, seed, workers), [choice], tune=tune)
+        return
     name = choice.name
     tell_long_texts(setup)
     facts = setup.provenance(name, settings, seed)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sidequest.cli.common import DeviceOption, EncoderOption, ModelOption, SetOption, TrackOption
+from sidequest.cli.common import DeviceOption, DryRunOption, EncoderOption, ModelOption, SetOption, TrackOption
 
 NAME = "train"
 HELP = (
@@ -36,6 +36,7 @@ def command(
         bool, typer.Option("--calibrate", help="Make probabilities fit select by a temperature; answers stay the same.")
     ] = False,
     track: TrackOption = None,
+    dry_run: DryRunOption = False,
     device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.common import finish_page, tell_long_texts
@@ -74,6 +75,12 @@ def command(
     own = None if opened.other_model or not source.is_dir() else own_weights(opened.directory, recipe, seed)
     if own is None and setup.suite.goal == "primary":  # candidates that the recipe leaves out need no heads
         setup = Setup(setup.suite.subset(recipe.auxiliaries), setup.model, setup.train, setup.tuning)
+    if dry_run:
+        from sidequest.cli.common import tell_costs
+        from sidequest.runs.estimating import estimate_training
+
+        tell_costs(estimate_training(setup, recipe, seed))
+        return
     tell_long_texts(setup)
     facts = {"method": recipe.method, **recipe.provenance, "seed": seed}
     shown = {key: value for key, value in facts.items() if key not in ("data", "rows")}

@@ -90,6 +90,16 @@ def compare(
     return comparison
 
 
+def cells_to_run(
+    setup: Setup, methods: Methods, seeds: Sequence[int], directory: Path | str, budget: float | None = None
+) -> tuple[list[tuple[MethodChoice, int]], int]:
+    """Each method of a comparison with the number of seeds on which it is still to be run; and how many cells are done."""
+    table = _Table(setup, choices_of(methods), list(seeds), Path(directory), budget, 1, None)
+    table.check()
+    done = [job.method for job in table.first if finished(job.directory) is not None]
+    return [(choice, len(seeds) - done.count(name)) for name, choice in table.methods.items()], len(done)
+
+
 @dataclass
 class _Table:
     """A comparison in the making."""
