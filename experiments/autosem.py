@@ -112,7 +112,9 @@ SMALL_TAGGING = Size(
 )
 PAPER_TRAIN = TrainSettings(epochs=20, batch_size=32, patience=4)
 FULL_RTE = Size(ModelSettings(kind="autosem", hidden=1024, depth=2), PAPER_TRAIN, {}, {"trials": 20, "runs": 2})
-FULL_MRPC = replace(FULL_RTE, model=ModelSettings(kind="autosem", hidden=512, depth=2), stage2={"trials": 15, "runs": 2})
+FULL_MRPC = replace(
+    FULL_RTE, model=ModelSettings(kind="autosem", hidden=512, depth=2), stage2={"trials": 15, "runs": 2}
+)
 FULL_TAGGING = Size(
     ModelSettings(kind="autosem", hidden=256),
     TrainSettings(epochs=20, batch_size=16),

@@ -11,8 +11,8 @@ from torch import nn
 from sidequest.errors import SettingsError
 from sidequest.models import family as make_family
 from sidequest.models import load
-from sidequest.models.base import IGNORE
 from sidequest.models.autosem import LayerMix, packing
+from sidequest.models.base import IGNORE
 from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
@@ -101,7 +101,9 @@ def test_bilstm_standardises_every_feature_by_the_primarys_train_rows(primary, e
     batch = family.inputs(task, task.train).collate(np.arange(len(task.train)))
     flat = batch["states"].flatten(1).double()
     if primary == "tags":  # a sentence without words has a state of zeros, which is no word's
-        flat = flat[torch.cat([torch.arange(n) < w for n, w in zip(batch["lengths"], batch["words"].sum(1), strict=True)])]
+        flat = flat[
+            torch.cat([torch.arange(n) < w for n, w in zip(batch["lengths"], batch["words"].sum(1), strict=True)])
+        ]
         standardised = (flat - flat.mean(0)) / flat.std(0, correction=0).clamp(min=1e-6)
         assert torch.allclose(model.standardised(flat.reshape(len(flat), 1, -1)).double(), standardised, atol=1e-3)
     again = family_of(encoders(), "bilstm", [primary], hidden=8).build(0)

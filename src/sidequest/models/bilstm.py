@@ -1,8 +1,8 @@
 """`bilstm`: a bidirectional LSTM over the frozen, cached states of *all* of an encoder's layers.
 
 The states of all layers stand side by side, standardised feature by feature, and are projected to one vector per token; then an
-LSTM in both directions. Tagging reads each word's state; other tasks pool over the tokens and combine pairs as in AutoSeM's Eq. 1.
-Everything but the heads is shared.
+LSTM in both directions. Tagging reads each word's state; other tasks pool over the tokens and combine pairs as in AutoSeM's
+Eq. 1. Everything but the heads is shared.
 
 Standardising matters: a few features of a transformer are tens of times as large as the others and drown them. The statistics are
 those of the primary's train rows, for all tasks alike, so that tasks share what they learn; they are part of the exported model.
@@ -122,7 +122,9 @@ class BiLstmFamily(FrozenFamily):
         if "train" not in task.splits or not len(task.train):
             return None
         if self._sample is None:
-            some = task.train.take(np.linspace(0, len(task.train) - 1, min(len(task.train), STATISTICS_ROWS)).astype(int))
+            some = task.train.take(
+                np.linspace(0, len(task.train) - 1, min(len(task.train), STATISTICS_ROWS)).astype(int)
+            )
             if task.form == Form.TOKENS:
                 rows, words = self.words(some)
                 self._sample = rows.gather(np.flatnonzero(words))

@@ -18,7 +18,6 @@ from sidequest.tasks.task import TaskCard
 Rule = Callable[[TaskCard], dict[str, Any]]
 
 
-
 def _bilstm(card: TaskCard) -> dict[str, Any]:
     # About 30 epochs of 200 sentences; longer for more rows, but by the root of their number: later rows teach less. Chosen on
     # *select* of chunking (201 sentences) and NER (120), with dropout 0.5, against 18·√rows and dropout 0.3.
