@@ -207,6 +207,10 @@ def test_check_shows_the_share_of_each_label_and_warns_of_absent_ones() -> None:
     )
     assert "no row of the class 'food'" in [problem.message for problem in report.warnings]
     assert any("art 50%, sport 33%, war 33%" in line for line in report.lines())
+    constant = report.facts["t"]["splits"]["report"]["constant"]
+    assert constant == majority_score(task)
+    assert any(f"the best constant answer has micro_f1 {constant:.3f}" in line for line in report.lines())
+    assert report.facts["t"]["splits"]["train"]["constant"] is None
     repeated = make_task(
         "t", "multi-label", {"text": ["a", "b", "a", "b"] * 3, "label": [["x"], ["y"], ["x", "y"], ["y"]] * 3}
     )

@@ -22,6 +22,7 @@ from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.lengths import Limit, WordLimit, long_texts_message
 from sidequest.tasks.loading import LoadedSuite, load_suite_with_problems
+from sidequest.tasks.majority import majority_score
 from sidequest.tasks.overlap import content_codes, repeats
 from sidequest.tasks.problems import Place, Problem, Problems
 from sidequest.tasks.readers import Table
@@ -38,7 +39,8 @@ RARE = 10  # a label that another outnumbers so many times may be a misspelling 
 class CheckReport:
     """Problems, and facts for display: for each task its objective, metric, notes and, per split, rows, labels and lengths.
 
-    Labels have their shares of the rows (tagging: of the words); those of a multi-label task need not add up to one.
+    Labels have their shares of the rows (tagging: of the words); those of a multi-label task need not add up to one. Splits that
+    score have what a constant answer would score, see `majority`.
     """
 
     problems: tuple[Problem, ...]
@@ -70,7 +72,10 @@ class CheckReport:
                 labels = ", ".join(f"{label} {share:.0%}" for label, share in list(facts["labels"].items())[:8])
                 more = ", …" if len(facts["labels"]) > 8 else ""
                 words = "{min} to {max} words, half up to {median}".format(**facts["words"]) if facts["words"] else ""
-                out.append(f"  {split}: " + "; ".join(filter(None, (f"{facts['rows']} rows", labels + more, words))))
+                score = facts["constant"]
+                constant = "" if score is None else f"the best constant answer has {task['metrics'][0]} {score:.3f}"
+                parts = filter(None, (f"{facts['rows']} rows", labels + more, words, constant))
+                out.append(f"  {split}: " + "; ".join(parts))
             out += [f"  note: {note}" for note in task["notes"]]
         return out
 
@@ -303,12 +308,14 @@ def _facts(task: Task) -> dict[str, Any]:
         "metrics": list(task.metrics),
         "labels": list(task.labels),
         "notes": list(task.notes),
-        "splits": {split: _split_facts(task, rows, task.sources.get(split, "")) for split, rows in task.splits.items()},
+        "splits": {split: _split_facts(task, split) for split in task.splits},
     }
 
 
-def _split_facts(task: Task, rows: Examples, source: str) -> dict[str, Any]:
+def _split_facts(task: Task, split: str) -> dict[str, Any]:
+    rows, source = task.splits[split], task.sources.get(split, "")
     facts: dict[str, Any] = {"rows": len(rows), "source": source, "labels": {}, "words": {}, "target": {}}
+    facts["constant"] = None if split == "train" else majority_score(task, split)
     if task.objective is Objective.REGRESSION:
         target = np.asarray(rows.target, dtype=np.float64)
         facts["target"] = {"min": float(target.min()), "mean": float(target.mean()), "max": float(target.max())}
