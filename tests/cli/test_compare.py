@@ -1,13 +1,21 @@
 """compare: budgets, equal-sized random subsets, several primaries, files for other tools."""
 
+import io
 import json
+import re
+import subprocess
+import sys
+from contextlib import redirect_stdout
 
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from sidequest.cli import app
+from sidequest.cli.tables import print_comparison
 from sidequest.recipe import Recipe
+from sidequest.records.comparisons import Comparison
+from sidequest.runs import cells
 from sidequest.runs.comparing import compare
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
@@ -121,3 +129,61 @@ def test_a_method_of_a_users_file_is_compared_in_worker_processes(run, tmp_path)
     assert recipe.method == "largest-gain"
     assert recipe.provenance["method_settings"] == {"least_gain": 0.9}
     assert recipe.auxiliaries == ()
+
+
+REFUSED = """
+import sys
+from pathlib import Path
+from sidequest.cli import app
+from sidequest.cli.tables import print_comparison
+from sidequest.errors import SettingsError
+for command in (["compare", "digits", "-m", "gradts-thres", "-o", "x"], ["select", "digits", "-m", "gradts-thres", "-o", "x"]):
+    try:
+        app(command, standalone_mode=False)
+        raise SystemExit("not refused")
+    except SettingsError as error:
+        assert "has no attention heads: set model.kind to hf" in str(error), error
+assert not Path("x").exists()
+print("torch" in sys.modules)
+"""
+
+
+def test_a_method_that_the_model_cannot_run_is_refused_before_torch_is_imported_and_leaves_nothing(tmp_path):
+    done = subprocess.run([sys.executable, "-c", REFUSED], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "False\n", done.stderr
+
+
+def test_a_comparison_with_a_missing_cell_ends_with_exit_code_1_and_its_table(tmp_path, monkeypatch):
+    real = cells.train_once
+
+    def broken(setup, recipe, seed, run=None):
+        if recipe.method == "all":
+            raise RuntimeError("no luck")
+        return real(setup, recipe, seed, run)
+
+    monkeypatch.setattr(cells, "train_once", broken)
+    options = ["--seeds", "1", "--workers", "1", "--set", "train.epochs=1", "--set", "train.max_batches=2"]
+    command = ["compare", "digits", "-o", str(tmp_path / "c"), *options]
+    part = CliRunner().invoke(app, command)
+    assert part.exit_code == 1
+    said = " ".join(part.output.split())
+    assert "Missing, because it failed: all seed 0: RuntimeError: no luck" in said
+    assert "repeats what is missing and nothing else" in said
+    assert "single-long" in said
+    monkeypatch.setattr(cells, "train_once", real)
+    assert CliRunner().invoke(app, command).exit_code == 0
+
+
+def test_no_number_is_minus_zero(tmp_path, monkeypatch):
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+    digits = load_suite("digits")
+    setup = Setup.of(digits.subset(["parity"]), {}, {"epochs": 1, "max_batches": 1, "learning_rate": 1e-9})
+    compare(setup, {"heu-type": {}}, [0, 1, 2], tmp_path / "c")  # nothing learns: all differences are zero
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        print_comparison(Comparison.read(tmp_path / "c"))
+    assert "+0.000" in shown.getvalue()
+    page = (tmp_path / "c" / "report.html").read_text(encoding="utf-8").partition('id="plotly"')[0]
+    tables = "".join(path.read_text() for path in (tmp_path / "c" / "tables").iterdir())
+    for text in (shown.getvalue(), page, tables):
+        assert not re.search(r"[-−]0\.0+(?![0-9])", text)

@@ -6,8 +6,8 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sidequest.errors import unknown
-from sidequest.learning.protocol import Deltas, HeadImportance, PredictionGain, TaskDiscriminator
+from sidequest.errors import SettingsError, unknown
+from sidequest.learning.protocol import Deltas, HeadImportance, PredictionGain, TaskDiscriminator, power_name
 
 if TYPE_CHECKING:
     from sidequest.models.base import Family
@@ -42,6 +42,13 @@ def kind(name: str) -> Kind:
     if name not in KINDS:
         raise unknown("model kind", name, KINDS)
     return KINDS[name]
+
+
+def has_no(kind_name: str, power: type) -> SettingsError:
+    """What a method is told whose power this kind of model lacks, with the kinds that have it."""
+    able = kinds_with(power)
+    advice = f"set model.kind to {' or '.join(able)}" if able else "no kind of model that is installed has it"
+    return SettingsError(f"model.kind={kind_name} has no {power_name(power)}: {advice}")
 
 
 def kinds_with(power: type) -> list[str]:

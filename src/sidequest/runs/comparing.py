@@ -22,12 +22,13 @@ from sidequest.errors import SettingsError
 from sidequest.files import atomic_file
 from sidequest.formatting import fixed
 from sidequest.methods.registry import MethodChoice, MethodClass, Methods, choices_of
+from sidequest.models import kind_of
 from sidequest.progress import Progress
 from sidequest.records.comparisons import Comparison, MissingCell, Outcome
 from sidequest.records.controls import PROBE, SINGLE_LONG
 from sidequest.runs.cells import Job, attempt, finished, place_job
 from sidequest.runs.controls import has_probe, long_batches
-from sidequest.runs.driver import check_requirements
+from sidequest.runs.driver import check_kind, check_requirements
 from sidequest.runs.holding import holding
 from sidequest.runs.pages import write_run_page
 from sidequest.runs.setup import Setup
@@ -144,6 +145,8 @@ class _Table:
         if not self.seeds or len({*self.seeds}) != len(self.seeds) or min(self.seeds) < 0:
             raise SettingsError(f"seeds: different whole numbers from 0, at least one; found {self.seeds}")
         made = [choice.make() for choice in self.methods.values()]
+        for method in made:
+            check_kind(method, kind_of(self.setup.suite, self.setup.model))
         if any(method.requires for method in made):
             learner = self.setup.learner(0)
             for method in made:

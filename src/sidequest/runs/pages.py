@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sidequest.report.page import write_page
 from sidequest.runs.recording import record_run
 from sidequest.settings import ModelSettings
 from sidequest.tasks.suite import Suite
@@ -24,6 +23,8 @@ def write_run_page(
 ) -> WrittenPage:
     """Record what readers will want to know and write the page of a run directory. name: of the command, as in `select`. model:
     of the run; None: the suite's own."""
+    from sidequest.report.page import write_page  # imports plotly, which a run that is refused does not need
+
     try:
         record_run(directory, suite, name, command, model)
         return WrittenPage(write_page(directory))

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from sidequest.errors import SidequestError
 from sidequest.methods.registry import AnyMethod, MethodChoice, MethodLike
+from sidequest.models import kind_of
 from sidequest.progress import Progress
 from sidequest.recipe import Recipe
 from sidequest.records.runs import SelectionRecord, WorkRecord
 from sidequest.runs.directory import forget_run_without_work, open_run
-from sidequest.runs.driver import OnRound, forget_checkpoints, run_method
+from sidequest.runs.driver import OnRound, check_kind, forget_checkpoints, run_method
 from sidequest.runs.holding import holding
 from sidequest.runs.setup import Setup
 from sidequest.search.discriminator_places import DiscriminatorPlaces
@@ -60,6 +61,7 @@ def select(
     progress: told of every round, and of batches and texts on the way.
     """
     chosen = make_method(method, settings, seed)
+    check_kind(chosen, kind_of(setup.suite, setup.model))
     with holding(directory):
         try:
             return _select(setup, chosen, directory, workers, storage, ray, budget, progress)

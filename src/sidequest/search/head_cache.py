@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,8 +30,10 @@ from sidequest.files import (
 )
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Warmup
-from sidequest.learning.torch.head_importance import Computation, RowImportances
 from sidequest.locks import locked
+
+if TYPE_CHECKING:  # torch is not needed to know where importances are
+    from sidequest.learning.torch.head_importance import Computation, RowImportances
 
 RECORD = "record.json"
 CHUNK = 4096  # rows read at a time

@@ -24,7 +24,7 @@ from sidequest.learning.torch.deltas import DeltaTraining
 from sidequest.learning.torch.discriminator import Discriminating
 from sidequest.learning.torch.head_importance import HeadCache, HeadScoring
 from sidequest.learning.torch.prediction_gain import GainTraining
-from sidequest.models.kinds import kinds_with
+from sidequest.models.kinds import has_no
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,7 @@ def make_power(core: Core, power: type, stores: PowerStores) -> object:
     if own is not None:
         return own
     if power not in core.family.powers:
-        able = kinds_with(power)
-        advice = f"set model.kind to {' or '.join(able)}" if able else "no kind of model that is installed has it"
-        raise SettingsError(f"model.kind={core.family.kind} has no {power_name(power)}: {advice}")
+        raise has_no(core.family.kind, power)
     if power is Deltas:
         return DeltaTraining(core)
     if power is PredictionGain:
