@@ -61,12 +61,18 @@ def single_run_work(rows: int, select_rows: int, train: TrainSettings) -> float:
     return train.epochs * rows + EVALUATION_SHARE * looks * select_rows
 
 
-def phase_length(phase: Phase, learner: Learner, train: TrainSettings) -> PhaseLength:
-    """How long a phase is: by default so many epochs *of the primary*, whatever is mixed in between."""
+def phase_length(phase: Phase, learner: Learner, train: TrainSettings, goal: str = "primary") -> PhaseLength:
+    """How long a phase is: by default so many epochs *of the primary*, whatever is mixed in between.
+
+    With the goal `average` no task is the measure of the others: an epoch is as many batches as all rows of all tasks make,
+    whatever the phase does with them, so all policies train equally long and it does not matter which task is called primary.
+    """
     epochs = phase.epochs if phase.epochs is not None else train.epochs
     share = phase.shares.get(learner.primary, 0.0)
     if phase.batches is not None:
         total = phase.batches
+    elif goal == "average":
+        total = round(epochs * sum(learner.epoch_batches(name) for name in learner.tasks))
     elif share > 0:
         primary = learner.epoch_batches(learner.primary, phase.subsets.get(learner.primary))
         total = round(epochs * primary * sum(phase.shares.values()) / share)
@@ -133,7 +139,7 @@ def fit(
     at, best = (None if checkpoints is None else _load(learner, checkpoints)) or (_Progress(), None)
     done = 0
     for index, phase in enumerate(phases):
-        length = phase_length(phase, learner, train)
+        length = phase_length(phase, learner, train, goal)
         if index < at.phase:
             continue
         if at.look == 0:

@@ -34,7 +34,7 @@ def probe(
     """
     looked: list[np.ndarray] = []
     for index, phase in enumerate(phases):
-        total = phase_length(phase, learner, train).total
+        total = phase_length(phase, learner, train, goal).total
         learner.begin(total)
         last = index == len(phases) - 1
         stops = sorted({max(1, round(total * part)) for part in EVALUATED}) if last else [total]

@@ -17,13 +17,15 @@ import numpy as np
 
 from sidequest.errors import SettingsError
 from sidequest.learning.meter import EVALUATION_SHARE
+from sidequest.models import kind_of
+from sidequest.models.defaults import training_settings
 from sidequest.recipe import Phase, Recipe
 from sidequest.records.comparisons import Outcome
 from sidequest.records.controls import PROBE, SINGLE_LONG
 from sidequest.records.runs import Evaluation, Spent
 from sidequest.runs.directory import open_run
 from sidequest.runs.finals import Final, FinalRecord, train_once
-from sidequest.runs.setup import Setup
+from sidequest.runs.setup import Setup, length_card
 from sidequest.tasks.metrics import compute_all
 
 
@@ -107,8 +109,7 @@ def one_model_per_task(setup: Setup, seed: int) -> Final:
     scores: dict[str, dict[str, dict[str, float]]] = {"select": {}, "report": {}}
     parts = []
     for name in scored_tasks(setup):
-        suite = replace(setup.suite, tasks={name: setup.suite.tasks[name]}, primary=name, goal="primary")
-        alone = replace(setup, suite=suite)
+        alone = _alone(setup, name)
         recipe = Recipe(method="single", primary=name, phases=(Phase(shares={name: 1.0}),))
         final = train_once(alone, recipe, seed)
         predictions |= final.predictions
@@ -120,6 +121,16 @@ def one_model_per_task(setup: Setup, seed: int) -> Final:
         x=work / setup.single_run_work, **{name: sum(getattr(part, name) for part, _ in parts) for name in names}
     )
     return _final(setup, scores, predictions, spent, ())
+
+
+def _alone(setup: Setup, name: str) -> Setup:
+    """A task by itself, trained as it would be: what was not asked for otherwise is the default for a task of its size."""
+    task, kind = setup.suite.tasks[name], kind_of(setup.suite, setup.model)
+    usual = training_settings(kind, length_card(setup.suite), {}, {}, "train")
+    asked = {field: value for field, value in setup.train if value != getattr(usual, field)}
+    suite = replace(setup.suite, tasks={name: task}, primary=name, goal="primary")
+    model = setup.model.model_copy(update={"kind": kind})
+    return Setup(suite, model, training_settings(kind, task.card, {}, asked, "train"))
 
 
 def _final(

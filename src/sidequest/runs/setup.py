@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,12 +20,22 @@ from sidequest.settings import ModelSettings, TrainSettings, parse
 from sidequest.tasks.lengths import long_texts_message
 from sidequest.tasks.pool import Pool
 from sidequest.tasks.suite import Suite
+from sidequest.tasks.task import TaskCard
 
 if TYPE_CHECKING:
     from sidequest.learning.torch.core import EncodedTasks
     from sidequest.learning.torch.learner import TorchLearner
     from sidequest.learning.torch.powers import PowerStores
     from sidequest.models.base import Family
+
+
+def length_card(suite: Suite) -> TaskCard:
+    """What the length of a training follows from: the primary's card; with the goal `average` it has the rows of all tasks."""
+    card = suite.tasks[suite.primary].card
+    if suite.goal != "average":
+        return card
+    cards = [task.card for task in suite.tasks.values()]
+    return dataclasses.replace(card, rows=sum(c.rows for c in cards), select_rows=sum(c.select_rows for c in cards))
 
 
 @dataclass(frozen=True)
@@ -50,7 +61,7 @@ class Setup:
         """Settings given here win over the suite's own defaults, and those over the defaults of the kind of model."""
         defaults = suite.defaults or {}
         model_settings = parse(ModelSettings, {**defaults.get("model", {}), **(model or {})}, f"{where}: model")
-        card = suite.tasks[suite.primary].card
+        card = length_card(suite)
         kind, own = kind_of(suite, model_settings), defaults.get("train", {})
         return cls(suite, model_settings, training_settings(kind, card, own, train or {}, f"{where}: train"))
 
@@ -107,7 +118,8 @@ class Setup:
 
     @property
     def single_run_work(self) -> float:
-        card = self.pool.cards[self.suite.primary]
+        """What 1x is: one training of the primary alone, or of all tasks together where the goal is their average."""
+        card = length_card(self.suite)
         return single_run_work(card.rows, card.select_rows, self.train)
 
     def facts(self, tasks: Sequence[str]) -> dict[str, Any]:
