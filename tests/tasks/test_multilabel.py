@@ -137,6 +137,9 @@ def test_rows_without_a_label_are_refused_unless_allowed(write: Write, tmp_path:
             r"line 61: column 'topics' has no labels here; `unlabelled: drop` leaves such rows out \(1 such rows\)",
         ),
         ({"topics": ["art", None]}, r"line 61: column 'topics' has a list with a missing label"),
+        ({"topics": ["art", ""]}, r"line 61: column 'topics' has a list with an empty label"),
+        ({"topics": [["art"]]}, r"column 'topics'"),
+        ({"topics": [10**30]}, r"column 'topics' holds texts"),
         ({"topics": "art"}, r"column 'topics' holds texts, for example .* `label_separator:`"),
     ],
 )
@@ -183,8 +186,10 @@ def test_a_spec_that_cannot_be_meant_is_refused(write: Write, tmp_path: Path, ch
 def test_a_constant_target_is_refused() -> None:
     with pytest.raises(SidequestError, match=r"every row has the labels \['art', 'war'\]; there is nothing to learn"):
         make_task("t", "multi-label", {"text": list("abcdefgh"), "label": [["art", "war"]] * 8})
-    with pytest.raises(SidequestError, match=r"the only label is \('art',\); for a single label say"):
+    with pytest.raises(SidequestError, match="the only label is 'art'; for a single label say"):
         make_task("t", "multi-label", {"text": list("abcd"), "label": [["art"], []] * 2}, allow_empty=True)
+    with pytest.raises(SidequestError, match="no row has a label"):
+        make_task("t", "multi-label", {"text": list("abcd"), "label": [[]] * 4}, allow_empty=True)
 
 
 def test_shuffled_labels_stay_together_and_move() -> None:

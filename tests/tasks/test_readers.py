@@ -404,3 +404,20 @@ def test_jsonl_of_a_real_benchmark_is_what_json_says(shared_data: Path) -> None:
     expected = [json.loads(line) for line in path.read_text().splitlines()]
     table = read_file(path)
     assert [dict(zip(table.columns, row, strict=True)) for row in rows(table)] == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"text": "a\\ud800"}', "line 2: column 'text' holds half of a character"),
+        ('{"text": ' + "[" * 100_000 + "]" * 100_000 + "}", "line 2: not read: nested too deeply"),
+    ],
+)
+def test_hostile_json_is_refused_with_its_line(write: Callable[..., Path], line: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_file(write("t.jsonl", '{"text": "fine"}\n' + line))
+
+
+def test_numbers_beyond_64_bits_are_texts(write: Callable[..., Path]) -> None:
+    table = read_file(write("t.jsonl", f'{{"n": {10**30}}}\n{{"n": 1}}\n'))
+    assert table.columns["n"].to_pylist() == [str(10**30), "1"]

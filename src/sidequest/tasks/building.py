@@ -169,8 +169,10 @@ def _targets(
 def _nothing_to_learn(objective: Objective, target: Target, labels: Labels) -> str:
     """Why a train split teaches nothing, or an empty text."""
     if objective is Objective.MULTILABEL:
+        if not labels.names:
+            return "no row has a label"
         if len(labels.names) < 2:
-            return f"the only label is {labels.names}; for a single label say `objective: classification`"
+            return f"the only label is {labels.names[0]!r}; for a single label say `objective: classification`"
         only = [labels.names[i] for i in np.flatnonzero(target[0])]
         return f"every row has the labels {only}; there is nothing to learn" if (target == target[0]).all() else ""
     if objective is Objective.CHOICE:

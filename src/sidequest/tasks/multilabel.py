@@ -33,18 +33,14 @@ def label_lists(table: Table, column: ColumnName, separator: str | None, allow_e
             f"column {name!r} already holds lists; `label_separator:` is for texts such as 'a;b'", file=table.source
         )
     lengths = np.asarray(pc.list_value_length(values), dtype=np.int64)
-    flat = values.flatten()
-    _refuse(
-        table,
-        name,
-        np.asarray(pc.is_null(flat)),
-        "has a list with a missing label",
-        np.repeat(np.arange(len(lengths)), lengths),
-    )
+    flat, owners = values.flatten(), np.repeat(np.arange(len(lengths)), lengths)
+    _refuse(table, name, np.asarray(pc.is_null(flat)), "has a list with a missing label", owners)
     if not allow_empty:
         what = "has an empty list; say `allow_empty: true` if a row may have no label"
         _refuse(table, name, lengths == 0, what)
-    return relisted(lengths, as_strings(table, name, whole_numbers(flat)))
+    texts = as_strings(table, name, whole_numbers(flat))
+    _refuse(table, name, np.asarray(pc.equal(texts, "")), "has a list with an empty label", owners)
+    return relisted(lengths, texts)
 
 
 def indicator_lists(table: Table, columns: Mapping[str, str]) -> pa.ListArray:

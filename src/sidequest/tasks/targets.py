@@ -95,7 +95,8 @@ def numbers(table: Table, column: ColumnName) -> np.ndarray:
     if wrong.any():
         row = int(np.argmax(wrong))
         value = array[row].as_py()
-        message = f"column {name!r} must be a finite number, found {value!r} ({int(wrong.sum())} such rows)"
+        shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}…"
+        message = f"column {name!r} must be a finite number, found {shown} ({int(wrong.sum())} such rows)"
         if value is None or not str(value).strip():
             message += ". `unlabelled: drop` leaves rows without one out"
         raise table.fault(row, message)

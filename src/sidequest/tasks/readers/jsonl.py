@@ -36,8 +36,24 @@ def parse_json(text: str, path: Path) -> Table:
     if not rows:
         raise DataError("the file has no rows", file=path)
     names = dict.fromkeys(key for row in rows for key in row)
-    columns = {name: json_column([row.get(name) for row in rows]) for name in names}
+    columns = {}
+    for name in names:
+        values = [row.get(name) for row in rows]
+        try:
+            columns[name] = json_column(values)
+        except UnicodeEncodeError:  # JSON can write \\ud800 alone, which is no character
+            row = next(number for number, value in enumerate(values) if _half_character(value))
+            message = f"column {name!r} holds half of a character: a surrogate without its other half"
+            raise DataError(message, file=path, line=lines[row]) from None
     return Table(columns, str(path), np.asarray(lines, dtype=np.int64))
+
+
+def _half_character(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _line_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:
@@ -50,6 +66,8 @@ def _line_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:
                 if number == 1 and line.strip() == "{":
                     message += ". An object per line, or one list of objects, is needed"
                 raise DataError(message, file=path, line=number) from None
+            except RecursionError:
+                raise DataError("not read: nested too deeply", file=path, line=number) from None
 
 
 def _list_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:
@@ -75,6 +93,8 @@ def _list_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:
             value, position = decoder.raw_decode(text, position)
         except json.JSONDecodeError as error:
             raise DataError(f"not JSON: {error.msg}", file=path, line=error.lineno) from None
+        except RecursionError:
+            raise DataError("not read: nested too deeply", file=path, line=begins) from None
         yield begins, value
         position = skip_space(position)
         if text[position : position + 1] == ",":
@@ -87,9 +107,9 @@ def _list_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def json_column(values: list[Any]) -> pa.Array:
-    """An Arrow column; values of mixed types (1 and "one") become their text, as they would in csv."""
+    """An Arrow column; values of mixed types (1 and "one"), and numbers beyond 64 bits, become their text, as in csv."""
     try:
         return plain_column(pa.array(values))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         texts = [v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
         return pa.array(texts, type=pa.string())
