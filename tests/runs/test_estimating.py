@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from sidequest.errors import SidequestError
 from sidequest.learning.meter import Meter
+from sidequest.methods import METHODS
 from sidequest.methods.registry import MethodChoice
 from sidequest.runs.comparing import cells_to_run
+from sidequest.runs.driver import check_requirements
 from sidequest.runs.estimating import (
     Speed,
     dry_selection,
@@ -60,6 +63,17 @@ def test_a_search_is_counted_as_it_runs(setup: Setup) -> None:
 def test_methods_with_powers_can_be_counted(setup: Setup, method: str) -> None:
     meter, _ = dry_selection(setup, MethodChoice(method), 0)
     assert (meter.work > 0) == (method != "random-data")
+
+
+def test_no_method_but_those_that_need_attention_heads_is_refused_to_a_model(setup: Setup) -> None:
+    learner = setup.learner(0)
+    refused = set()
+    for name in METHODS:
+        try:
+            check_requirements(MethodChoice(name).make(), learner)
+        except SidequestError:
+            refused.add(name)
+    assert refused == {"gradts-thres", "gradts-trial", "gradts-fg"}
 
 
 def test_a_budget_bounds_the_count(setup: Setup) -> None:

@@ -24,7 +24,6 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from sidequest.learning.protocol import Probing
 from sidequest.methods.auto.arms import Arm, first_arms
 from sidequest.methods.auto.decision import Judged, judge, survivors
 from sidequest.methods.base import Method, Plan, State
@@ -103,7 +102,6 @@ class Auto(Method[AutoSettings, AutoState]):
     cost = "about 3x (effort 2)"
     returns = "tasks, mixture"
     anytime = True
-    requires = (Probing,)
     Settings = AutoSettings
     State = AutoState
 
