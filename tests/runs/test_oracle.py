@@ -136,6 +136,8 @@ def test_oracle_and_score_as_commands(tmp_path, monkeypatch):
         app, ["score", "-m", "single,all", "--truth", str(truth), "--seeds", "1", "-o", str(out), "--workers", "1"]
     )
     assert scored.exit_code == 0, scored.output
+    assert "truth is noise" in scored.output  # two subsets, two seeds, two batches
+    assert json.loads((out / "standings.json").read_text())["noise"] == ["truth"]
     standings = json.loads((out / "standings.json").read_text())["standings"]
     assert {row["method"] for row in standings} == {"single", "all"}
     assert min(row["regret"] for row in standings) == 0

@@ -125,15 +125,6 @@ def default_workers() -> int:
     return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1))
 
 
-def prepare(setup: Setup) -> None:
-    """Encode what frozen-encoder models will need, and show how far that is."""
-    from sidequest.progress import show_progress
-
-    with show_progress() as progress:
-        setup.family.progress = progress.encoding
-        setup.prepare()
-
-
 def write_out(path: Path | None, text: str) -> None:
     """To a file or, without one, to standard output."""
     if path is None:

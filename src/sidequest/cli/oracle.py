@@ -46,7 +46,7 @@ def command(
     device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.arguments import own_command
-    from sidequest.cli.common import default_workers, make_setup, prepare
+    from sidequest.cli.common import default_workers, make_setup
     from sidequest.cli.tables import print_truth
     from sidequest.errors import SettingsError
     from sidequest.progress import show_progress
@@ -61,7 +61,6 @@ def command(
 
         tell_costs(estimate_oracle(setup, seeds, sample, workers or default_workers()), tune=tune)
         return
-    prepare(setup)
     with show_progress() as progress:
         table = oracle(
             setup,

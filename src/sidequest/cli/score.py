@@ -35,7 +35,7 @@ def command(
     import json
 
     from sidequest.cli.arguments import chosen_methods
-    from sidequest.cli.common import default_workers, prepare
+    from sidequest.cli.common import default_workers
     from sidequest.cli.tables import print_standings
     from sidequest.errors import SettingsError
     from sidequest.progress import show_progress
@@ -53,7 +53,6 @@ def command(
     standings: list[Standing] = []
     tables = [Truth.read(path, suite) for path in truth]  # refuse a bad table before any work
     for table in tables:
-        prepare(table.setup)
         with show_progress() as progress:
             found = judge(
                 table,

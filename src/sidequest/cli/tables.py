@@ -35,6 +35,8 @@ def print_comparison(comparison: Comparison) -> None:
         console.print(f"! stopped by the budget of {comparison.budget:g}x, at least on some seeds.")
     if comparison.majority is not None:
         console.print(f"The best constant answer: {fixed(comparison.majority)}.")
+    if comparison.tuning:
+        console.print(f"Tuned first, for all methods alike: {comparison.tuning}.", markup=False, highlight=False)
     for note in verdicts.notes(comparison):
         console.print(note, markup=False, highlight=False)
     for warning in verdicts.warnings(comparison):
@@ -127,7 +129,7 @@ def print_primaries(table: PrimariesTable) -> None:
         shown.add_row(method, *scores, fixed(row.average))
     console = Console()
     console.print(shown)
-    console.print("+ helps, − hurts: beyond the noise, against single-task training.")
+    console.print("+ helps: above all controls beyond the noise; − hurts: below the baseline.")
 
 
 def print_truth(table: TruthTable) -> None:

@@ -152,7 +152,7 @@ class Comparison(Record):
     metric: of the scores, on *report*. baseline: what differences are taken to. controls: what a method has to beat besides, of
     those that this model has. majority: what the best constant answer scores. missing: what failed by itself;
     command: what repeats it. budget: the most that a selection could cost, in x. still_improving: whether the primary alone was
-    still getting better on *select* when its training ended.
+    still getting better on *select* when its training ended. tuning: what tuning the primary chose and cost, in a sentence.
     """
 
     FILE: ClassVar[str] = "comparison.json"
@@ -173,6 +173,7 @@ class Comparison(Record):
     command: str = ""
     budget: float | None = None
     still_improving: bool = False
+    tuning: str = ""
 
     def row(self, method: str) -> Row | None:
         return next((row for row in self.rows if row.method == method), None)

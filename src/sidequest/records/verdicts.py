@@ -75,6 +75,8 @@ def sentences(comparison: Comparison) -> list[str]:
             out.append(
                 f"A gain of up to {signed(most)} ({widest.method}) is not ruled out either: more seeds would tell."
             )
+    if comparison.tuning:
+        out.append(f"The primary was tuned first, for all methods alike: {comparison.tuning}.")
     hurting = [row.method for row in comparison.rows if row.verdict == "hurts"]
     if hurting:
         out.append(f"Worse than {comparison.baseline}: {', '.join(hurting)}.")

@@ -45,7 +45,6 @@ def primaries_page(directory: Path, table: PrimariesTable, page_name: str) -> Pr
     helped = [
         name for name in primaries if any(name in row.cells and row.cells[name].verdict == "helps" for row in rows)
     ]
-    some = f"{len(helped) or 'none'} of {len(primaries)} primaries" + (f": {', '.join(helped)}" if helped else "")
     caption = "Mean difference to the primary alone, over the same seeds. Blue is better, red is worse."
     links = [
         (
@@ -55,7 +54,9 @@ def primaries_page(directory: Path, table: PrimariesTable, page_name: str) -> Pr
         )
         for name in primaries
     ]
-    shown = f"Auxiliary tasks help {some}." if helped else f"Not shown to help {some}."
+    shown = f"Not shown that auxiliary tasks help any of {len(primaries)} primaries."
+    if helped:
+        shown = f"Auxiliary tasks help {len(helped)} of {len(primaries)} primaries: {', '.join(helped)}."
     return PrimariesPage(
         title=f"{len(primaries)} primaries",
         verdict=Verdict(shown, "good" if helped else "base"),

@@ -163,9 +163,7 @@ class _Table:
 
     def run(self) -> None:
         if any(finished(job.directory) is None for job in self.first):
-            if self.progress is not None:
-                self.setup.family.progress = self.progress.encoding
-            self.setup.prepare()
+            self.setup.prepare(self.progress)
         self._run(self.first)
         last = []
         if self.sized_by_others:

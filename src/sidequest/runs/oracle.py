@@ -57,6 +57,7 @@ def oracle(
     subsets = some_subsets(candidates, sample)
     jobs = [SubsetJob(auxiliaries, seed) for seed in seeds for auxiliaries in subsets]
     results: dict[SubsetJob, SubsetResult] = {}
+    setup.prepare(progress)
     for count, (index, result) in enumerate(run_jobs(run_subset, setup, jobs, workers), start=1):
         results[jobs[index]] = result
         if progress is not None:

@@ -69,6 +69,7 @@ def judge(
         for seed in seeds
     ]
     by_job: dict[int, Judged | str] = {}
+    truth.setup.prepare(progress)
     for count, (index, result) in enumerate(run_jobs(judge_one, truth, jobs, workers), start=1):
         by_job[index] = result
         if progress is not None:

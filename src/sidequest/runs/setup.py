@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sidequest.learning.torch.learner import TorchLearner
     from sidequest.learning.torch.powers import PowerStores
     from sidequest.models.base import Family
+    from sidequest.progress import Progress
 
 
 def length_card(suite: Suite) -> TaskCard:
@@ -89,10 +90,12 @@ class Setup:
                 messages[name] = message
         return messages
 
-    def prepare(self) -> None:
+    def prepare(self, progress: Progress | None = None) -> None:
         """Compute once, with all cores, what a frozen encoder's models share, before learners or worker processes want it."""
         if not self.family.keeps_states:
             return
+        if progress is not None:
+            self.family.progress = progress.encoding
         suite = self.suite
         for name, task in suite.tasks.items():
             every = suite.goal == "average" or name == suite.primary

@@ -96,6 +96,7 @@ def summarise(
         missing=tuple(missing),
         command=command,
         budget=budget,
+        tuning=setup.tuning or "",
         still_improving=still_improving([outcome.history for outcome in by_method.get(baseline, {}).values()]),
     )
 
