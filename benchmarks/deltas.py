@@ -27,9 +27,10 @@ from torch import Tensor, nn
 from sidequest.learning.protocol import Deltas
 from sidequest.learning.torch.learner import TorchLearner
 from sidequest.learning.torch.losses import task_loss
+from sidequest.model_settings import ConvnetSettings, ModelSettings
 from sidequest.models import family
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -92,7 +93,9 @@ def learner_of(kind: str, tasks: int, rows: int, optimizer: str) -> TorchLearner
     shape = (1, 28, 28) if kind == "convnet" else (1, 1, LENGTH)
     suite = suite_of(tasks, shape, rows)
     made = (
-        family(suite, ModelSettings(kind="convnet")) if kind == "convnet" else TransformerFamily(suite, ModelSettings())
+        family(suite, ConvnetSettings())
+        if kind == "convnet"
+        else TransformerFamily(suite, ModelSettings(kind="transformer"))
     )
     train = TrainSettings(batch_size=rows, eval_batch_size=rows, optimizer=optimizer)  # type: ignore[arg-type]
     return TorchLearner(suite, made, train)

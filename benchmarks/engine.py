@@ -23,8 +23,9 @@ import torch
 
 from sidequest.learning.torch.learner import TorchLearner
 from sidequest.learning.torch.losses import task_loss
+from sidequest.model_settings import HfSettings, ModelSettings
 from sidequest.models import family
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -146,7 +147,7 @@ def main() -> None:
     options = parser.parse_args()
 
     suite = make_suite(options.steps * options.batch_size * 4)
-    settings = ModelSettings(kind="hf", encoder=options.encoder)
+    settings = HfSettings(encoder=options.encoder)
     train = TrainSettings(batch_size=options.batch_size, weight_decay=0.0)
     ours = TorchLearner(suite, family(suite, settings), train, seed=0)
     by_hand = ours.fresh(0)

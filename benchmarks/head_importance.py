@@ -27,11 +27,12 @@ from sidequest.learning.torch.learner import TorchLearner
 from sidequest.learning.torch.powers import PowerStores
 from sidequest.methods.base import Pool
 from sidequest.methods.gradts.gradts import FgSettings, GradTSFg
+from sidequest.model_settings import HfSettings
 from sidequest.models.encoders import resolve
 from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.setup import Setup
 from sidequest.search.head_cache import EvidenceCache
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -73,7 +74,7 @@ def random_task(name: str, rows: int, mean_words: float, most_words: int = 60) -
 
 
 def setup_of(tasks: list[Task], encoder: str) -> Setup:
-    return Setup(Suite.of(tasks[0], tasks[1:]), ModelSettings(kind="hf", encoder=encoder), TrainSettings(batch_size=32))
+    return Setup(Suite.of(tasks[0], tasks[1:]), HfSettings(encoder=encoder), TrainSettings(batch_size=32))
 
 
 def released_way(learner: TorchLearner, task: Task, positions: np.ndarray) -> np.ndarray:

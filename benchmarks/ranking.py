@@ -26,12 +26,13 @@ import transformers
 from scipy.stats import spearmanr
 
 from sidequest.learning.protocol import Discrimination, TaskDiscriminator
+from sidequest.model_settings import HfSettings, PooledSettings
 from sidequest.models.encoders import resolve
 from sidequest.progress import Lines
 from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.loading import load_task
 from sidequest.tasks.suite import Suite
@@ -71,7 +72,7 @@ def released_way(ranker, tokeniser, task: Task, positions: np.ndarray, column: i
 
 def speed(rows: int) -> bool:
     tasks = glue_tasks(rows)
-    setup = Setup(Suite.of(tasks[0], tasks[1:]), ModelSettings(kind="hf"), TrainSettings(learning_rate=2e-5))
+    setup = Setup(Suite.of(tasks[0], tasks[1:]), HfSettings(), TrainSettings(learning_rate=2e-5))
     learner = setup.learner(0)
     of = Discrimination(rows=32, epochs=1)
     ranker = learner[TaskDiscriminator].trained(of).ranker
@@ -137,7 +138,7 @@ def memory(rows: int) -> bool:
         os.environ["SIDEQUEST_CACHE"] = str(Path(place) / "cache")
         encoder = small_encoder(Path(place) / "encoder")
         suite = Suite.of(many_texts("primary", 1000), [many_texts("auxiliary", rows)])
-        setup = Setup(suite, ModelSettings(kind="pooled", encoder=encoder), TrainSettings())
+        setup = Setup(suite, PooledSettings(encoder=encoder), TrainSettings())
         setup.family.frozen.model  # noqa: B018 - loads the encoder
         begun, start = time.process_time(), time.perf_counter()
         with PeakMemory() as peak:

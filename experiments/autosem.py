@@ -26,6 +26,7 @@ from experiments.data import data_directory
 from sidequest.files import write_json
 from sidequest.formatting import between, signed
 from sidequest.methods.base import Plan
+from sidequest.model_settings import AutosemSettings, ModelSettings
 from sidequest.numerics.mixture_search import RandomSearch
 from sidequest.numerics.mixtures import MixtureSpace
 from sidequest.progress import Progress
@@ -37,7 +38,7 @@ from sidequest.report.tables import markdown_table
 from sidequest.runs.comparing import compare
 from sidequest.runs.selecting import local_trials
 from sidequest.runs.setup import Setup
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.loading import load_task
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Task
@@ -94,7 +95,7 @@ class Part:
 
 FEW_SHOT_LIMIT = 267  # a quarter of it is *select*: 200 sentences to train on
 SMALL_GLUE = Size(
-    ModelSettings(kind="autosem", hidden=64, layers=1, max_length=48),
+    AutosemSettings(hidden=64, layers=1, max_length=48),
     TrainSettings(epochs=4, batch_size=32, max_batches=180, learning_rate=4e-3),
     {"rounds": 60, "batches": 5},
     {"trials": 8, "initial": 4},
@@ -102,7 +103,7 @@ SMALL_GLUE = Size(
     auxiliary_limit=800,
 )
 SMALL_TAGGING = Size(
-    ModelSettings(kind="autosem", hidden=64, layers=1, max_length=64),
+    AutosemSettings(hidden=64, layers=1, max_length=64),
     TrainSettings(epochs=8, batch_size=16, max_batches=312, learning_rate=1e-2),
     {"rounds": 100, "batches": 4},
     {"trials": 10, "initial": 5},
@@ -111,12 +112,10 @@ SMALL_TAGGING = Size(
     report_limit=500,
 )
 PAPER_TRAIN = TrainSettings(epochs=20, batch_size=32, patience=4)
-FULL_RTE = Size(ModelSettings(kind="autosem", hidden=1024, depth=2), PAPER_TRAIN, {}, {"trials": 20, "runs": 2})
-FULL_MRPC = replace(
-    FULL_RTE, model=ModelSettings(kind="autosem", hidden=512, depth=2), stage2={"trials": 15, "runs": 2}
-)
+FULL_RTE = Size(AutosemSettings(hidden=1024, depth=2), PAPER_TRAIN, {}, {"trials": 20, "runs": 2})
+FULL_MRPC = replace(FULL_RTE, model=AutosemSettings(hidden=512, depth=2), stage2={"trials": 15, "runs": 2})
 FULL_TAGGING = Size(
-    ModelSettings(kind="autosem", hidden=256),
+    AutosemSettings(hidden=256),
     TrainSettings(epochs=20, batch_size=16),
     {},
     {"trials": 20},

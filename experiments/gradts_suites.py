@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sidequest.model_settings import HfSettings, ModelSettings
 from sidequest.runs.setup import Setup
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.loading import load_task
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Task
@@ -67,7 +68,7 @@ def full_plan(seeds: int | None) -> Plan:
         Part("mixed", "Table 5", mixed, mixed, every, seeds or 3),
     )
     train = TrainSettings(epochs=7, learning_rate=5e-5, batch_size=32, patience=None)
-    model = ModelSettings(kind="hf", encoder="bert-base-cased", max_length=128)
+    model = HfSettings(encoder="bert-base-cased", max_length=128)
     return Plan(parts, model, train, None, None)
 
 
@@ -92,7 +93,7 @@ def small_plan(seeds: int | None) -> Plan:
         "autosem": {**bandit, "trials": 4, "initial": 3, "max_primary": 2, "max_auxiliary": 1},
     }
     train = TrainSettings(epochs=2, learning_rate=1e-4, batch_size=16, patience=None)
-    model = ModelSettings(kind="hf", encoder="minilm", layers=3, max_length=48)
+    model = HfSettings(encoder="minilm", layers=3, max_length=48)
     return Plan(parts, model, train, 240, 200, settings)
 
 

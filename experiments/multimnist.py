@@ -14,12 +14,13 @@ from experiments import Options
 from experiments.data import data_directory
 from experiments.targets import METHODS, Plan, claims, claims_table, run_plan, scores, spread
 from sidequest.files import write_json
+from sidequest.model_settings import ConvnetSettings
 from sidequest.models import family as model_family
 from sidequest.models.base import Family
 from sidequest.report.alphavil import alphas_over_training, weights_over_training
 from sidequest.report.style import save
 from sidequest.report.tables import markdown_table
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.loading import load_task
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Task
@@ -105,7 +106,7 @@ def _cut(task: Task, plan: Plan, seed: int) -> Task:
 
 
 def family(suite: Suite) -> Family:
-    return model_family(suite, ModelSettings(kind="convnet"))
+    return model_family(suite, ConvnetSettings())
 
 
 def table_rows(outcomes: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -30,12 +30,13 @@ from experiments.targets import (
     spread,
 )
 from sidequest.files import write_json
+from sidequest.model_settings import HfSettings, PooledSettings
 from sidequest.models.base import Family, head_key, seeded
 from sidequest.models.frozen import combined_width
 from sidequest.models.hf import HfFamily, HfModel
-from sidequest.models.pooled import HIDDEN, PooledFamily, PooledModel
+from sidequest.models.pooled import PooledFamily, PooledModel
 from sidequest.report.tables import markdown_table
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.loading import load_task
 from sidequest.tasks.suite import Suite
 
@@ -134,7 +135,7 @@ class FrozenHeadsFamily(PooledFamily):
         model = super().build(seed)
         for task in self.suite.tasks.values():
             with seeded(seed, "head", task.name):
-                head = two_layers(combined_width(task, HIDDEN), self.frozen.width // 3, task.outputs)
+                head = two_layers(combined_width(task, self.settings.hidden), self.frozen.width // 3, task.outputs)
             model.heads[head_key(task.name)] = head
         return model
 
@@ -144,11 +145,11 @@ def two_layers(width: int, hidden: int, outputs: int) -> nn.Sequential:
 
 
 def tuned_family(suite: Suite) -> Family:
-    return TunedFamily(suite, ModelSettings(kind="hf"))
+    return TunedFamily(suite, HfSettings())
 
 
 def frozen_family(suite: Suite) -> Family:
-    return FrozenHeadsFamily(suite, ModelSettings(kind="pooled"))
+    return FrozenHeadsFamily(suite, PooledSettings())
 
 
 def table_rows(plan: Plan, outcomes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from sidequest.files import digest, read_json, write_json
 from sidequest.methods.policies.counterfactual import Counterfactual, CounterfactualSettings
 from sidequest.methods.policies.exp3s import Exp3S, Exp3SSettings
 from sidequest.methods.policies.task_policy import policy_phase
+from sidequest.model_settings import HfSettings, PooledSettings
 from sidequest.numerics.statistics import paired_comparison
 from sidequest.recipe import Phase, Recipe
 from sidequest.report.policies import candidate_scores, policy_against_sizes, policy_over_time, scores_over_time
@@ -31,7 +32,7 @@ from sidequest.runs.training import train_recipe
 from sidequest.search.code_version import selection_code_version
 from sidequest.search.executors import run_jobs
 from sidequest.search.trials import LocalTrials
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.loading import load_task
 from sidequest.tasks.suite import Suite
 
@@ -47,9 +48,9 @@ SMALL_ROWS = {
     "stsb": 760,
 }
 SMALL_REPORT_ROWS = 500
-SMALL_MODEL = ModelSettings(kind="pooled")
+SMALL_MODEL = PooledSettings()
 SMALL_TRAIN = TrainSettings(epochs=5, batch_size=32, patience=None, max_batches=1500)  # five looks at *select*
-FULL_MODEL = ModelSettings(kind="hf", encoder="bert-base-uncased", max_length=256)
+FULL_MODEL = HfSettings(encoder="bert-base-uncased", max_length=256)
 FULL_TRAIN = TrainSettings(epochs=10, batch_size=16, learning_rate=2e-5, patience=None, max_batches=200_000)
 SEEDS = 3
 ENTROPY_WEIGHTS = (0.1, 0.15, 0.2, 0.5, 1.0)  # the paper's three, and two beyond

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from experiments.data import GLUE_FOLDERS
+from sidequest.model_settings import HfSettings, ModelSettings, PooledSettings
 from sidequest.runs.setup import Setup
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.loading import load_task
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Task
@@ -47,7 +48,7 @@ class Plan:
 def full_plan(seeds: int | None) -> Plan:
     """The paper's model, data and training; days on one GPU."""
     counts = (*(500 * 2**i for i in range(11)), 600_000, 700_000, 800_000)
-    model = ModelSettings(kind="hf", encoder="bert-base-cased", max_length=128)
+    model = HfSettings(encoder="bert-base-cased", max_length=128)
     train = TrainSettings(epochs=8, learning_rate=2e-5, batch_size=32, patience=None)
     few = (100, 200, 400, 800, 1600)
     return Plan(model, train, None, None, 500, counts, 10_000, few, 3, 5, 5, 2000, seeds or 10)
@@ -57,7 +58,7 @@ def small_plan(seeds: int | None) -> Plan:
     """A small network over MiniLM's frozen sentence vectors, 1,000 labelled rows of each primary, about 11,000 to choose from.
     Such vectors know nothing of entailment, so RTE stays at chance here, whatever is added; MRPC and STS-B do not."""
     limits = {"mnli": 3000, "qqp": 3000, "qnli": 2000, "sst2": 2000} | dict.fromkeys(("cola", *PRIMARIES), 1000)
-    model = ModelSettings(kind="pooled", max_length=64)
+    model = PooledSettings(max_length=64)
     # As many epochs as the two phases of a recipe have together: all see the primary equally often.
     train = TrainSettings(epochs=8, batch_size=32, learning_rate=2e-3, patience=None)
     return Plan(model, train, limits, None, 300, (500, 2000, 8000), 2000, (100,), 3, 5, 5, 150, seeds or 5)

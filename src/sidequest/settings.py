@@ -1,4 +1,4 @@
-"""Settings of the model and of training: plain data, shared by suite files, recipes and the command line.
+"""Settings: plain data, shared by suite files, recipes and the command line. Those of models are in `model_settings`.
 
 `--set train.epochs=5 --set model.hidden=256 --set gamma=0.1` reaches, in order, `TrainSettings`, `ModelSettings` and the
 method's own settings.
@@ -19,41 +19,6 @@ class Settings(BaseModel):
     """Base of all settings: unknown names are refused, values never change after they are made."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants", protected_namespaces=())
-
-
-class LoraSettings(Settings):
-    """Low-rank adapters through `peft` (extra `peft`)."""
-
-    r: int = Field(8, ge=1)
-    alpha: int = Field(16, ge=1)
-    dropout: float = Field(0.0, ge=0, lt=1)
-    targets: tuple[str, ...] | None = None
-
-
-class ModelSettings(Settings):
-    """Which model learns.
-
-    kind: `hf` fine-tunes an encoder; `bilstm` and `pooled` learn over its frozen, cached states; `convnet` is for images;
-        `custom` is a user's own module, named by `factory` as `file.py:function` or `package.module:function`.
-    encoder: a directory, a hub name, or `minilm` for the encoder of the `demo` extra.
-    layers: hf: how many encoder layers to keep; bilstm: how many of the last layers' states to sum. None: all.
-    freeze: hf: how many layers (with the embeddings, if at least 1) stay as they were pretrained.
-    precision: hf: of training; `auto` is bfloat16 where the device computes in it, evaluation is always float32.
-        bilstm, pooled: of encoding; `auto` is float32.
-    """
-
-    kind: Literal["auto", "hf", "bilstm", "autosem", "pooled", "convnet", "custom"] = "auto"
-    encoder: str = "minilm"
-    factory: str | None = None
-    max_length: int = Field(128, ge=8)
-    layers: int | None = Field(None, ge=1)
-    freeze: int = Field(0, ge=0)
-    pooling: Literal["native", "mean"] = "native"
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
-    hidden: int | None = Field(None, ge=1)
-    depth: int | None = Field(None, ge=1)
-    dropout: float | None = Field(None, ge=0, lt=1)
-    lora: LoraSettings | None = None
 
 
 class TrainSettings(Settings):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sidequest.models import USED_SETTINGS
+from sidequest.model_settings import KIND_SETTINGS
 from tests.helpers import ROOT
 
 DOC = ROOT / "docs" / "models.md"
@@ -24,5 +24,5 @@ def test_the_blocks_run(tmp_path, monkeypatch, capsys):
 
 def test_every_setting_is_described():
     text = DOC.read_text(encoding="utf-8")
-    for settings in USED_SETTINGS.values():
-        assert not [name for name in settings if f"`{name}`" not in text and f"`model.{name}`" not in text]
+    for settings in KIND_SETTINGS.values():
+        assert not [name for name in settings.model_fields if f"`{name}`" not in text and f"`model.{name}`" not in text]

@@ -8,10 +8,11 @@ from experiments import EXPERIMENTS, Options
 from experiments import gradts as experiment
 from experiments.gradts_suites import FOLDERS, GRADTS, Part, Plan, full_plan, load_tasks, small_plan
 from sidequest.methods import METHODS
+from sidequest.model_settings import HfSettings
 from sidequest.recipe import Recipe
 from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.selecting import make_method
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.catalog import entry_name
 from sidequest.tasks.task import Form, Objective
 from tests.helpers.tiny_suites import task
@@ -50,7 +51,7 @@ def test_every_table_and_figure_on_a_tiny_suite(encoder, tmp_path, capsys):
     ranking = {"warmup_epochs": 1}
     plan = Plan(
         parts,
-        ModelSettings(kind="hf", encoder=str(encoder)),
+        HfSettings(encoder=str(encoder)),
         TrainSettings(epochs=1, batch_size=8, learning_rate=1e-3),
         None,
         None,

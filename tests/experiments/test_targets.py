@@ -7,7 +7,8 @@ import pytest
 
 from experiments import targets
 from experiments.targets import Job, Plan, claims, claims_table, ensemble_score, run_plan, scores, spread
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.model_settings import CustomSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.suite import Suite
 from tests.helpers.tiny import TinyFamily, tiny_task
 
@@ -20,7 +21,7 @@ def suite(plan, seed):
 
 
 def family(suite):
-    return TinyFamily(suite, ModelSettings(kind="custom"))
+    return TinyFamily(suite, CustomSettings())
 
 
 def plan_of(tmp_path, **changes):

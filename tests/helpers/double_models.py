@@ -8,8 +8,9 @@ import torch
 from torch import nn
 
 from sidequest.learning.torch.learner import TorchLearner
+from sidequest.model_settings import CustomSettings
 from sidequest.models.base import Family, Inputs, MultiTaskModel, seed_of
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -80,7 +81,7 @@ class DoubleFamily(Family):
     default_learning_rate = 0.05
 
     def __init__(self, suite: Suite, kind: str, batch_norm: bool) -> None:
-        super().__init__(suite, ModelSettings(kind="custom"))
+        super().__init__(suite, CustomSettings())
         self.kind, self.batch_norm = kind, batch_norm
 
     def inputs(self, task: Task, examples: Examples) -> Inputs:

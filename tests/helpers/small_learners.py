@@ -10,10 +10,11 @@ import torch
 from torch import nn
 
 from sidequest.learning.torch.learner import TorchLearner
+from sidequest.model_settings import CustomSettings, model_settings
 from sidequest.models import family
 from sidequest.models.base import Family, MultiTaskModel, seeded
 from sidequest.models.images import ImageInputs, Preparation
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -72,7 +73,7 @@ def learner_of(kind: str, encoder: str | None, optimizer: str, seed: int) -> Tor
     if kind in ("bilstm", "pooled", "convnet"):
         options["hidden"] = 8
     train = TrainSettings(batch_size=8, optimizer=optimizer)
-    return TorchLearner(suite, family(suite, ModelSettings(**options)), train, seed=seed)
+    return TorchLearner(suite, family(suite, model_settings(options)), train, seed=seed)
 
 
 class OddModel(MultiTaskModel):
@@ -102,7 +103,7 @@ class OddFamily(Family):
     default_learning_rate = 0.01
 
     def __init__(self, suite: Suite, dtype: torch.dtype, memory_format: torch.memory_format) -> None:
-        super().__init__(suite, ModelSettings(kind="custom"))
+        super().__init__(suite, CustomSettings())
         self.dtype, self.memory_format = dtype, memory_format
 
     def inputs(self, task, examples):

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from sidequest.model_settings import CustomSettings
 from sidequest.models.base import Family, Inputs, MultiTaskModel, generator
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -90,5 +91,5 @@ def tiny_learner(suite: Suite | None = None, seed: int = 0, **train):
     from sidequest.learning.torch.learner import TorchLearner
 
     suite = suite or tiny_suite()
-    family = TinyFamily(suite, ModelSettings(kind="custom"))
+    family = TinyFamily(suite, CustomSettings())
     return TorchLearner(suite, family, TrainSettings(batch_size=16, **train), seed=seed)

@@ -9,8 +9,9 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
+from sidequest.model_settings import HfSettings
 from sidequest.runs.setup import Setup
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
 from tests.helpers.sentence_tasks import examples_of, task_of
@@ -70,4 +71,4 @@ def every_objective() -> list[Task]:
 def tiny_setup(encoder: Path, tasks: list[Task], **train: object) -> Setup:
     suite = Suite.of(tasks[0], tasks[1:], name="tiny")
     settings = {"epochs": 1, "batch_size": 8, "learning_rate": 1e-3, **train}
-    return Setup(suite, ModelSettings(kind="hf", encoder=str(encoder)), TrainSettings(**settings))
+    return Setup(suite, HfSettings(encoder=str(encoder)), TrainSettings(**settings))

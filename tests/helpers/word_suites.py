@@ -9,8 +9,9 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from sidequest.model_settings import model_settings
 from sidequest.runs.setup import Setup
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.planted_words import FEATURES
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -114,4 +115,4 @@ def word_setup(encoder: Path, tasks: list[Task], model: dict[str, object] | None
     settings = {"epochs": 1, "batch_size": 8, "learning_rate": 1e-3, **train}
     # float32 on every machine: the tests compare with loops of their own
     chosen = {"kind": "hf", "precision": "fp32", "encoder": str(encoder), **(model or {})}
-    return Setup(suite, ModelSettings(**chosen), TrainSettings(**settings))
+    return Setup(suite, model_settings(chosen), TrainSettings(**settings))

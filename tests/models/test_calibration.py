@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from sidequest.errors import SettingsError
+from sidequest.model_settings import HfSettings, PooledSettings
 from sidequest.models import family as make_family
 from sidequest.models import load
 from sidequest.models.calibration import COLDEST, calibrate, calibration_error, fitted
-from sidequest.settings import ModelSettings
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective
 from tests.helpers.sample_models import make_task, stir
@@ -76,7 +76,7 @@ def test_the_calibration_error_is_the_gap_between_confidence_and_truth() -> None
 def test_a_calibrated_export_keeps_its_answers_and_says_so(form, objective, encoders, tmp_path) -> None:
     task = make_task("t", form, objective, rows=40)
     task = replace(task, splits={"train": task.train, "select": task.train})
-    family = make_family(Suite.of(task), ModelSettings(kind="hf", encoder=str(encoders())))
+    family = make_family(Suite.of(task), HfSettings(encoder=str(encoders())))
     model = stir(family.build(0))
     with torch.no_grad():
         for head in model.heads.values():
@@ -100,6 +100,6 @@ def test_a_calibrated_export_keeps_its_answers_and_says_so(form, objective, enco
 
 def test_a_regression_cannot_be_calibrated(encoders, tmp_path) -> None:
     task = make_task("t", Form.TEXT, Objective.REGRESSION)
-    family = make_family(Suite.of(task), ModelSettings(kind="pooled", encoder=str(encoders())))
+    family = make_family(Suite.of(task), PooledSettings(encoder=str(encoders())))
     with pytest.raises(SettingsError, match="'t' is a regression and predicts values"):
         calibrate(family, family.build(0), task, tmp_path)

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from sidequest.errors import DataError, SettingsError
+from sidequest.model_settings import ConvnetSettings
 from sidequest.models import family as make_family
 from sidequest.models import load
 from sidequest.models.base import Family
-from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -24,7 +24,7 @@ def image_task(shape, dtype=np.uint8, rows=6, name="images") -> Task:
 
 
 def convnet(*tasks: Task, **settings) -> Family:
-    return make_family(Suite.of(tasks[0], tasks[1:]), ModelSettings(kind="convnet", **settings))
+    return make_family(Suite.of(tasks[0], tasks[1:]), ConvnetSettings(**settings))
 
 
 def test_the_papers_sizes_on_28_by_28():

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from sidequest.errors import SettingsError
+from sidequest.model_settings import CustomSettings
 from sidequest.models import custom, load
 from sidequest.models import family as make_family
-from sidequest.settings import ModelSettings
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective
 from tests.helpers.sample_models import batch_of, make_task, stir
@@ -74,7 +74,7 @@ def documented_example() -> str:
 
 
 def custom_family(tasks, factory, **settings):
-    return make_family(Suite.of(tasks[0], tasks[1:]), ModelSettings(kind="custom", factory=str(factory), **settings))
+    return make_family(Suite.of(tasks[0], tasks[1:]), CustomSettings(factory=str(factory), **settings))
 
 
 def test_the_documented_example_runs_and_round_trips(tmp_path, monkeypatch):
@@ -132,7 +132,7 @@ def test_an_importable_module_is_found(tmp_path, monkeypatch, encoders):
 def test_a_file_is_looked_for_beside_the_suite(tmp_path, encoders):
     write(tmp_path / "net.py", TEXT_NET)
     suite = Suite.of(TEXTS[0], path=tmp_path / "suite.yaml")
-    settings = ModelSettings(kind="custom", factory="net.py:build", encoder=str(encoders()))
+    settings = CustomSettings(factory="net.py:build", encoder=str(encoders()))
     assert make_family(suite, settings).build(0).width == 6
 
 
@@ -180,4 +180,4 @@ def test_features_of_the_wrong_shape_are_told(tmp_path):
 
 def test_a_custom_model_needs_a_factory():
     with pytest.raises(SettingsError, match=r"needs model\.factory"):
-        make_family(Suite.of(IMAGES[0]), ModelSettings(kind="custom"))
+        make_family(Suite.of(IMAGES[0]), CustomSettings())

@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from sidequest.errors import SettingsError
+from sidequest.model_settings import BiLstmSettings, model_settings
 from sidequest.models import family as make_family
 from sidequest.models import load
 from sidequest.models.autosem import LayerMix, packing
 from sidequest.models.base import IGNORE
-from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -31,7 +31,9 @@ FORMS = {"bilstm": tuple(TASKS), "autosem": tuple(TASKS), "pooled": ("one", "pai
 
 def family_of(encoder, kind="bilstm", names=None, **settings):
     tasks = [TASKS[name] for name in names or FORMS[kind]]
-    return make_family(Suite.of(tasks[0], tasks[1:]), ModelSettings(kind=kind, encoder=str(encoder), **settings))
+    return make_family(
+        Suite.of(tasks[0], tasks[1:]), model_settings({"kind": kind, "encoder": str(encoder), **settings})
+    )
 
 
 def test_layer_mix_is_elmos():
@@ -172,7 +174,7 @@ def test_tag_labels_lie_on_words(encoders):
     task = Task(
         "t", Objective.TAGGING, Form.TOKENS, {"train": Examples(columns, target, np.arange(3))}, ("a", "b", "c")
     )
-    family = make_family(Suite.of(task), ModelSettings(kind="bilstm", encoder=str(encoders())))
+    family = make_family(Suite.of(task), BiLstmSettings(encoder=str(encoders())))
     batch = batch_of(family, task)
     assert batch["labels"].tolist() == [[2, 0, 1], [IGNORE] * 3, [1, IGNORE, IGNORE]]
     assert torch.equal(batch["words"], batch["labels"] != IGNORE)
@@ -196,4 +198,4 @@ def test_pooled_refuses_tagging_and_says_where_to_go(encoders):
 @pytest.mark.parametrize("kind", ["bilstm", "autosem", "pooled"])
 def test_images_are_refused(kind, encoders):
     with pytest.raises(SettingsError, match="convnet"):
-        make_family(Suite.of(make_task("i", Form.IMAGE)), ModelSettings(kind=kind, encoder=str(encoders())))
+        make_family(Suite.of(make_task("i", Form.IMAGE)), model_settings({"kind": kind, "encoder": str(encoders())}))

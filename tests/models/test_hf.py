@@ -9,11 +9,11 @@ import torch
 import transformers
 
 from sidequest.errors import DataError, SettingsError
+from sidequest.model_settings import HfSettings, LoraSettings
 from sidequest.models import load
 from sidequest.models.base import IGNORE
 from sidequest.models.hf import HfFamily
 from sidequest.models.native import auto_class
-from sidequest.settings import LoraSettings, ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -32,7 +32,7 @@ TASKS = {
 
 def family_of(encoder, names=tuple(TASKS), **settings) -> HfFamily:
     tasks = [TASKS[name] for name in names]
-    return HfFamily(Suite.of(tasks[0], tasks[1:]), ModelSettings(kind="hf", encoder=str(encoder), **settings))
+    return HfFamily(Suite.of(tasks[0], tasks[1:]), HfSettings(encoder=str(encoder), **settings))
 
 
 def plain_logits(directory, task: Task) -> torch.Tensor:
@@ -131,7 +131,7 @@ def test_multiple_choice_is_the_native_score_of_each_pair(encoders, tmp_path):
     task = Task(
         "copa", Objective.CHOICE, Form.CHOICES, {"train": Examples(columns, np.zeros(3, np.int64), np.arange(3))}
     )
-    family = HfFamily(Suite.of(task), ModelSettings(kind="hf", encoder=str(encoders())))
+    family = HfFamily(Suite.of(task), HfSettings(encoder=str(encoders())))
     model = stir(family.build(0))
     family.export(model, task, tmp_path / "m")
     plain = transformers.AutoModelForMultipleChoice.from_pretrained(tmp_path / "m")
@@ -159,7 +159,7 @@ def test_rows_may_have_different_numbers_of_choices(encoders):
 def test_vit_export_round_trip(encoders, tmp_path):
     classes = make_task("digit", Form.IMAGE)
     ink = make_task("ink", Form.IMAGE, Objective.REGRESSION)
-    family = HfFamily(Suite.of(classes, [ink]), ModelSettings(kind="hf", encoder=str(encoders("vit"))))
+    family = HfFamily(Suite.of(classes, [ink]), HfSettings(encoder=str(encoders("vit"))))
     model = stir(family.build(0))
     assert all(native.vit is model.base for native in model.natives.values())
     pixels = torch.from_numpy(np.asarray(classes.train.columns["image"])).float() / 255
@@ -219,7 +219,7 @@ class TestTagging:
         task = Task(
             "t", Objective.TAGGING, Form.TOKENS, {"train": Examples(columns, target, np.arange(2))}, ("a", "b", "c")
         )
-        family = HfFamily(Suite.of(task), ModelSettings(kind="hf", encoder=str(encoders())))
+        family = HfFamily(Suite.of(task), HfSettings(encoder=str(encoders())))
         batch = batch_of(family, task)
         skip = IGNORE  # <s> the z ##e ##b ##r ##a sat </s>
         assert batch["labels"].tolist() == [
@@ -237,7 +237,7 @@ class TestTagging:
             {"train": Examples({"text": pa.array(["cat " * 40])}, np.zeros(1, np.int64), np.arange(1))},
             ("a", "b"),
         )
-        settings = ModelSettings(kind="hf", encoder=str(encoders()), max_length=10)
+        settings = HfSettings(encoder=str(encoders()), max_length=10)
         family = HfFamily(Suite.of(text, [long]), settings)
         assert family.inputs(text, text.train).lengths.tolist() == [10]
         assert family.inputs(long, long.train).lengths.tolist() == [42]
@@ -249,7 +249,7 @@ class TestTagging:
         fits, beyond = (
             Task("t", Objective.TAGGING, Form.TOKENS, {"train": _words(n)}, ("a",)) for n in (limit - 2, limit - 1)
         )
-        family = HfFamily(Suite.of(fits), ModelSettings(kind="hf", encoder=str(encoders(architecture))))
+        family = HfFamily(Suite.of(fits), HfSettings(encoder=str(encoders(architecture))))
         with torch.no_grad():
             family.build(0)("t", batch_of(family, fits))  # the longest allowed does run
         with pytest.raises(DataError, match=f"{limit - 1} words.*takes {limit}.*split it"):
@@ -259,7 +259,7 @@ class TestTagging:
     def test_every_word_keeps_a_position(self, architecture, encoders):
         rows = [["the", "\u200b", "cat", "", "\x00"], ["a"]]  # characters that a tokeniser drops
         task = Task("t", Objective.TAGGING, Form.TOKENS, {"train": _tagged(rows)}, ("a",))
-        family = HfFamily(Suite.of(task), ModelSettings(kind="hf", encoder=str(encoders(architecture))))
+        family = HfFamily(Suite.of(task), HfSettings(encoder=str(encoders(architecture))))
         assert batch_of(family, task)["words"].sum(1).tolist() == [5, 1]
 
     def test_byte_level_words_get_their_space(self, encoders):
@@ -412,7 +412,7 @@ class TestOptions:
 def test_an_encoder_takes_texts_or_images_not_both(encoders):
     for encoder, task in (("vit", TASKS["one"]), ("bert", make_task("i", Form.IMAGE))):
         with pytest.raises(SettingsError, match=r"takes (texts|images)"):
-            HfFamily(Suite.of(task), ModelSettings(kind="hf", encoder=str(encoders(encoder))))
+            HfFamily(Suite.of(task), HfSettings(encoder=str(encoders(encoder))))
 
 
 def test_an_export_replaces_the_old_one_whole(encoders, tmp_path):

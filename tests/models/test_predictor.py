@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from sidequest.errors import SettingsError, SidequestError
+from sidequest.model_settings import PooledSettings, model_settings
 from sidequest.models import family as make_family
 from sidequest.models import load
 from sidequest.models.predictor import Predictor
-from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.metrics import compute_all
 from sidequest.tasks.suite import Suite
@@ -30,7 +30,7 @@ def edit_card(directory, **changes):
 
 def exported(tmp_path, task, encoder, seeds=(0,), kind="hf"):
     """Directories of differently stirred models of one task, and what each says live."""
-    family = make_family(Suite.of(task), ModelSettings(kind=kind, encoder=str(encoder)))
+    family = make_family(Suite.of(task), model_settings({"kind": kind, "encoder": str(encoder)}))
     out = []
     for seed in seeds:
         model = stir(family.build(seed), seed)
@@ -221,7 +221,7 @@ def test_a_flipped_bit_in_the_weights_is_told(encoders, tmp_path):
 
 def test_weights_that_are_not_finite_are_told(encoders, tmp_path):
     task = make_task("t")
-    family = make_family(Suite.of(task), ModelSettings(kind="pooled", encoder=str(encoders())))
+    family = make_family(Suite.of(task), PooledSettings(encoder=str(encoders())))
     model = family.build(0)
     with torch.no_grad():
         next(model.parameters())[0] = torch.nan

@@ -11,10 +11,11 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sidequest.files import cache_directory
 from sidequest.learning.torch.learner import TorchLearner
 from sidequest.learning.torch.readout import probe_predictions, probe_scores
+from sidequest.model_settings import model_settings
 from sidequest.models import family as make_family
 from sidequest.models import readout
 from sidequest.numerics.linear_models import logistic
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.metrics import compute
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -50,7 +51,7 @@ def family_of(encoder, *tasks, kind=None, **settings):
         kind = {Form.TOKENS: "bilstm", Form.IMAGE: "convnet"}.get(tasks[0].form, "pooled")
     if kind != "convnet":
         settings["encoder"] = str(encoder)
-    return make_family(suite, ModelSettings(kind=kind, **settings))
+    return make_family(suite, model_settings({"kind": kind, **settings}))
 
 
 def learner_of(family, seed=0):

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sidequest.model_settings import HfSettings, PooledSettings, model_settings
 from sidequest.models import token_limit as module
 from sidequest.models.encoders import load_tokeniser, resolve
 from sidequest.models.hf import HfFamily
 from sidequest.models.local_encoders import local_encoder
-from sidequest.models.token_limit import TokenLimit, token_limit
-from sidequest.settings import ModelSettings
+from sidequest.models.token_limit import TokenLimit, section_limit, token_limit
 from sidequest.tasks import check_suite, make_task
 from sidequest.tasks.lengths import WordLimit
 from sidequest.tasks.suite import Suite
@@ -59,7 +59,7 @@ def by_tokenising(suite, encoder, name, most, together):
 @pytest.mark.parametrize("kind", ["hf", "pooled"])
 def test_counts_are_those_of_the_tokeniser(architecture, most, kind, suite, encoders):
     encoder = encoders(architecture)
-    limit = token_limit(suite, ModelSettings(kind=kind, encoder=str(encoder), max_length=most))
+    limit = token_limit(model_settings({"kind": kind, "encoder": str(encoder), "max_length": most}))
     assert isinstance(limit, TokenLimit)
     for name, task in suite.tasks.items():
         rows = limit.long_rows(task, task.train)
@@ -70,12 +70,12 @@ def test_counts_are_those_of_the_tokeniser(architecture, most, kind, suite, enco
 
 
 def test_what_is_counted_is_what_is_cut(suite, encoders):
-    settings = ModelSettings(kind="hf", encoder=str(encoders()), max_length=30)
+    settings = HfSettings(encoder=str(encoders()), max_length=30)
     task = suite["text"]
     family = HfFamily(Suite.of(task), settings)
     uncut = HfFamily(Suite.of(task), settings.model_copy(update={"max_length": 150}))
     lengths, whole = (each.inputs(task, task.train).lengths for each in (family, uncut))
-    counted = token_limit(Suite.of(task), settings).long_rows(task, task.train)
+    counted = token_limit(settings).long_rows(task, task.train)
     assert counted.positions.tolist() == np.flatnonzero(lengths < whole).tolist()
 
 
@@ -83,7 +83,7 @@ def test_a_long_beginning_is_enough_and_a_short_one_is_not(encoders, monkeypatch
     monkeypatch.setattr(module, "LETTERS", 1)
     texts = ["cat " * 20, "cat " * 7, "ca" * 30, "it " + " " * 200 + "is"]
     task = make_task("t", "classification", {"text": texts * 4, "label": [0, 1] * 8})
-    limit = token_limit(Suite.of(task), ModelSettings(kind="pooled", encoder=str(encoders()), max_length=10))
+    limit = token_limit(PooledSettings(encoder=str(encoders()), max_length=10))
     found = [task.train.columns["text"][i].as_py() for i in limit.long_rows(task, task.train).positions]
     assert set(found) == {texts[0], texts[2]}
 
@@ -92,7 +92,7 @@ def test_large_splits_are_estimated(encoders, monkeypatch):
     monkeypatch.setattr(module, "COUNTED", 200)
     texts = ["cat " * (30 if i % 4 == 0 else 3) + f"dog {i} " + "a" * 40 for i in range(2000)]
     task = make_task("t", "classification", {"text": texts, "label": [0, 1] * 1000})
-    limit = token_limit(Suite.of(task), ModelSettings(kind="pooled", encoder=str(encoders()), max_length=60))
+    limit = token_limit(PooledSettings(encoder=str(encoders()), max_length=60))
     rows = limit.long_rows(task, task.train)
     assert rows.how == "about"
     assert rows.number == pytest.approx(len(task.train) / 4, rel=0.25)
@@ -100,7 +100,7 @@ def test_large_splits_are_estimated(encoders, monkeypatch):
 
 def test_without_a_tokeniser_words_are_counted(suite, tmp_path):
     for encoder in ("nobody/has-this", str(tmp_path), "not a name at all"):
-        limit = token_limit(suite, ModelSettings(kind="hf", encoder=encoder, max_length=40))
+        limit = token_limit(HfSettings(encoder=encoder, max_length=40))
         assert limit == WordLimit(40)
     words = np.array([len(text.split()) for text in suite["text"].train.columns["text"].to_pylist()])
     rows = WordLimit(40).long_rows(suite["text"], suite["text"].train)
@@ -119,13 +119,13 @@ def test_check_says_how_many(suite, encoders):
     model = {"kind": "hf", "encoder": str(encoders()), "max_length": 40}
     whole = Suite.of(suite["text"], defaults={"model": model})
     number = sum(
-        len(token_limit(whole, ModelSettings(**model)).long_rows(suite["text"], rows).positions)
+        len(section_limit(whole, model).long_rows(suite["text"], rows).positions)
         for rows in suite["text"].splits.values()
     )
-    said = [problem.message for problem in check_suite(whole, limit=token_limit).warnings]
+    said = [problem.message for problem in check_suite(whole, limit=section_limit).warnings]
     assert f"{number} of 80 texts are longer than the 40 tokens that the model reads and would be cut" in " ".join(said)
     roomy = Suite.of(suite["text"], defaults={"model": model | {"max_length": 150}})
-    assert not any("would be cut" in problem.message for problem in check_suite(roomy, limit=token_limit).warnings)
+    assert not any("would be cut" in problem.message for problem in check_suite(roomy, limit=section_limit).warnings)
 
 
 def test_check_needs_no_torch(tmp_path, encoders):
@@ -135,8 +135,8 @@ def test_check_needs_no_torch(tmp_path, encoders):
     model = {"kind": "hf", "encoder": str(encoders()), "max_length": 40}
     (tmp_path / "s.yaml").write_text(json.dumps({"primary": "t", "tasks": {"t": spec}, "model": model}))
     code = (
-        "import sys; from sidequest.tasks import check_suite; from sidequest.models.token_limit import token_limit\n"
-        f"report = check_suite({str(tmp_path / 's.yaml')!r}, limit=token_limit)\n"
+        "import sys; from sidequest.tasks import check_suite; from sidequest.models.token_limit import section_limit\n"
+        f"report = check_suite({str(tmp_path / 's.yaml')!r}, limit=section_limit)\n"
         "assert any('20 of 40 texts' in p.message for p in report.warnings), report.problems\n"
         "assert not {'torch', 'transformers'} & set(sys.modules)"
     )

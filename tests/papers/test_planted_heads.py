@@ -6,9 +6,10 @@ from scipy.stats import kendalltau
 
 from sidequest.learning.torch.powers import PowerStores
 from sidequest.methods.gradts.gradts import FgSettings, GradTSFg
+from sidequest.model_settings import HfSettings
 from sidequest.runs.setup import Setup
 from sidequest.search.head_cache import EvidenceCache
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from tests.helpers.planted_heads import ASKED, RELATEDNESS, planted_encoder, planted_suite
 
 
@@ -17,7 +18,7 @@ from tests.helpers.planted_heads import ASKED, RELATEDNESS, planted_encoder, pla
 def test_tau_orders_tasks_and_rows_by_relatedness(tmp_path, seed):
     """The order held in each of eight seeds (docs/log.md): a false alarm is rarer than one in ten."""
     suite = planted_suite(rows=192, seed=seed)
-    model = ModelSettings(kind="hf", encoder=str(planted_encoder(tmp_path / "encoder", seed)))
+    model = HfSettings(encoder=str(planted_encoder(tmp_path / "encoder", seed)))
     setup = Setup(suite, model, TrainSettings(batch_size=16, learning_rate=2e-3))
     learner = setup.learner(seed, PowerStores(heads=EvidenceCache(setup.facts_alone, tmp_path / "cache")))
     method, rng = GradTSFg(FgSettings(warmup_epochs=4, threshold=0.2), seed=seed), np.random.default_rng(0)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sidequest.model_settings import CustomSettings
 from sidequest.records import verdicts
 from sidequest.records.comparisons import Comparison, Outcome
 from sidequest.records.runs import Evaluation, Spent
@@ -16,11 +17,11 @@ from sidequest.runs.controls import long_batches
 from sidequest.runs.predictions import PREDICTIONS, write_predictions
 from sidequest.runs.setup import Setup
 from sidequest.runs.summarising import still_improving, summarise
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from tests.helpers.tiny import tiny_suite
 
 BASE = np.array([0.60, 0.62, 0.61, 0.63, 0.59])
-SETUP = Setup(tiny_suite(), ModelSettings(kind="custom"), TrainSettings())
+SETUP = Setup(tiny_suite(), CustomSettings(), TrainSettings())
 DOCS = Path(__file__).parents[2] / "docs"
 
 

@@ -8,12 +8,13 @@ import pytest
 from sidequest.errors import ReportSplitRefused, RunMismatch, SettingsError
 from sidequest.learning.fit import single_run_work
 from sidequest.methods.base import Method, Plan, Pool, State
+from sidequest.model_settings import CustomSettings
 from sidequest.recipe import Phase, Recipe
 from sidequest.runs.directory import differences, open_run
 from sidequest.runs.driver import run_method
 from sidequest.runs.setup import Setup
 from sidequest.search.trials import LocalTrials, TrialCache, plan_key
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from tests.helpers.tiny import tiny_learner, tiny_suite
 
 TRAIN = TrainSettings(batch_size=16, epochs=1, patience=None)
@@ -161,7 +162,7 @@ def test_a_method_whose_needs_are_not_met_is_refused_before_work():
 
 
 def test_another_run_in_the_same_directory_is_refused_with_the_difference(tmp_path):
-    setup = Setup(tiny_suite(), ModelSettings(kind="custom"), TRAIN)
+    setup = Setup(tiny_suite(), CustomSettings(), TRAIN)
     assert not open_run(tmp_path / "run", setup, "single", {}, 0)
     assert open_run(tmp_path / "run", setup, "single", {}, 0)
     with pytest.raises(RunMismatch, match="seed: there 0, now 1"):
@@ -173,7 +174,7 @@ def test_differences_name_the_place():
 
 
 def test_changed_data_is_refused_with_the_difference():
-    setup = Setup(tiny_suite(), ModelSettings(kind="custom"), TRAIN)
+    setup = Setup(tiny_suite(), CustomSettings(), TRAIN)
     provenance = setup.provenance("single", {}, 0)
     setup.check_data(provenance, ["helper"], "recipe.json")
     provenance["data"]["helper"]["train"] = "0" * 64

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sidequest.errors import SidequestError
+from sidequest.model_settings import HfSettings
 from sidequest.models import family as make_family
 from sidequest.runs.predicting import as_bytes, as_csv, check_format, predict_file
-from sidequest.settings import ModelSettings
 from sidequest.tasks import load_task
 from sidequest.tasks.suite import Suite
 from tests.helpers.sample_models import stir
@@ -28,7 +28,7 @@ def text(i: int) -> str:
 
 
 def exported(task, encoder: Path, directory: Path) -> Path:
-    family = make_family(Suite.of(task), ModelSettings(kind="hf", encoder=str(encoder)))
+    family = make_family(Suite.of(task), HfSettings(encoder=str(encoder)))
     family.export(stir(family.build(0)), task, directory)
     return directory
 

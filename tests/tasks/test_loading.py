@@ -237,7 +237,7 @@ train: {epoch: 3}
     message = str(error.value)
     for part in (
         "goal: input should be 'primary' or 'average'; found 'best'",
-        "model: kind: input should be",
+        "model: kind: unknown model kind",
         "train: unknown setting 'epoch'. Did you mean 'epochs'?",
         "reviews (train): " + str(suite.parent / "r.csv") + ": there is no column 'boddy'. Did you mean 'body'?",
         "there is no column 'starz'. Did you mean 'stars'?",

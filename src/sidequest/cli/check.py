@@ -25,10 +25,10 @@ def command(
 ) -> None:
     import json
 
-    from sidequest.models.token_limit import token_limit
+    from sidequest.models.token_limit import section_limit
     from sidequest.tasks.check import check_suite
 
-    report = check_suite(suite, rows=rows or as_json, limit=token_limit)
+    report = check_suite(suite, rows=rows or as_json, limit=section_limit)
     if as_json:
         typer.echo(json.dumps(report.to_json(), indent=2))
     else:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sidequest.methods.registry import MethodChoice
+    from sidequest.model_settings import ModelSettings
     from sidequest.runs.estimating import Estimate
     from sidequest.runs.setup import Setup
-    from sidequest.settings import ModelSettings
     from sidequest.tasks.suite import Suite
 
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sidequest.errors import SettingsError
-from sidequest.models.kinds import kind
-from sidequest.settings import ModelSettings
+from sidequest.model_settings import AUTO, ModelSettings
+from sidequest.models.kinds import family_class
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form
 
@@ -21,37 +20,19 @@ if TYPE_CHECKING:
     from sidequest.models.base import Family
     from sidequest.models.predictor import Predictor
 
-__all__ = ["family", "kind_of", "load"]
-
-# The settings that each kind of model looks at: any other that is set is a mistake worth telling.
-USED_SETTINGS = {
-    "hf": {"encoder", "max_length", "layers", "freeze", "pooling", "precision", "dropout", "lora"},
-    "bilstm": {"encoder", "max_length", "layers", "precision", "hidden", "depth", "dropout"},
-    "autosem": {"encoder", "max_length", "layers", "precision", "hidden", "depth", "dropout"},
-    "pooled": {"encoder", "max_length", "precision", "hidden", "depth", "dropout"},
-    "convnet": {"hidden", "dropout"},
-    "custom": {"encoder", "factory", "max_length"},
-}
+__all__ = ["family", "load", "resolved_kind"]
 
 
-def kind_of(suite: Suite, settings: ModelSettings) -> str:
-    """The kind of model that the settings mean: `auto` is `convnet` for a suite of images and `hf` otherwise."""
-    if settings.kind != "auto":
-        return settings.kind
+def resolved_kind(suite: Suite, kind: str) -> str:
+    """The kind of model that a name means for a suite: `auto` is `convnet` where all tasks are of images, else `hf`."""
+    if kind != AUTO:
+        return kind
     return "convnet" if all(task.form == Form.IMAGE for task in suite.tasks.values()) else "hf"
 
 
 def family(suite: Suite, settings: ModelSettings) -> Family:
     """The family of models that the settings ask for."""
-    settings = settings.model_copy(update={"kind": kind_of(suite, settings)})
-    used = USED_SETTINGS[settings.kind] | {"kind"}
-    for name, field in ModelSettings.model_fields.items():
-        if name not in used and getattr(settings, name) != field.default:
-            raise SettingsError(
-                f"model.{name}={getattr(settings, name)} has no effect on model.kind={settings.kind}, which takes "
-                f"{', '.join(sorted(used - {'kind'}))}"
-            )
-    return kind(settings.kind).load()(suite, settings)
+    return family_class(settings.kind)(suite, settings)
 
 
 def load(directory: Path | str, *, factory: str | None = None, device: str | None = None) -> Predictor:

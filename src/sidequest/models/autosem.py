@@ -18,17 +18,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
+from sidequest.model_settings import AutosemSettings
 from sidequest.models.base import IGNORE, Batch, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
 from sidequest.models.frozen import FrozenFamily, Located, combine, combined_width
 from sidequest.models.ragged import Ragged, mask, ranges
 from sidequest.models.store import Rows
 from sidequest.models.tokenising import flat_tags
-from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
-
-HIDDEN, DEPTH, DROPOUT = 256, 1, 0.2
 
 
 class SentenceInputs(Inputs):
@@ -100,10 +98,10 @@ class AutoSeMModel(MultiTaskModel):
     """Sequences are packed: no step is computed on padding, so a text's result does not depend on its neighbours' lengths, and in
     batches of mixed lengths this is also the faster way."""
 
-    def __init__(self, suite: Suite, settings: ModelSettings, layers: int, width: int, seed: int) -> None:
+    def __init__(self, suite: Suite, settings: AutosemSettings, layers: int, width: int, seed: int) -> None:
         super().__init__()
-        hidden, depth = settings.hidden or HIDDEN, settings.depth or DEPTH
-        rate = DROPOUT if settings.dropout is None else settings.dropout
+        hidden, depth = settings.hidden, settings.depth
+        rate = settings.dropout
         self.mix = LayerMix(layers)
         self.dropout = nn.Dropout(rate)
         with seeded(seed, "bilstm"):
@@ -159,6 +157,8 @@ class AutoSeMFamily(FrozenFamily):
     """AutoSeM's own architecture over frozen states, for its reproduction; `bilstm` is the stronger model."""
 
     kind: ClassVar[str] = "autosem"
+    Settings = AutosemSettings
+    settings: AutosemSettings
     forms: ClassVar[tuple[Form, ...]] = (Form.TEXT, Form.PAIR, Form.CHOICES, Form.TOKENS)
     default_learning_rate: ClassVar[float] = 1e-3
 

@@ -19,9 +19,9 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from sidequest.errors import SettingsError
+from sidequest.model_settings import ModelSettings
 from sidequest.models.kinds import EVERY_MODEL
 from sidequest.models.readout import Features, ReadOut, read_out
-from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Task
@@ -73,12 +73,13 @@ class Family(ABC):
     """One kind of model for one suite. Expensive, seed-independent things (tokeniser, pretrained weights, cached states) live
     here and are shared by all models that `build` makes.
 
-    kind: its name in `ModelSettings`. forms: what this kind of model can be shown. powers: what methods may ask of its models
-        beyond training (`learning.protocol`).
+    kind: its name in `model.kind`. Settings: the class of its settings. forms: what this kind of model can be shown. powers: what
+        methods may ask of its models beyond training (`learning.protocol`).
     progress: called with (done, total) while a slow preparation of inputs runs (encoding texts); set it to show a bar.
     """
 
     kind: ClassVar[str]
+    Settings: ClassVar[type[ModelSettings]] = ModelSettings
     forms: ClassVar[tuple[Form, ...]] = tuple(Form)
     powers: ClassVar[frozenset[type]] = EVERY_MODEL
     default_learning_rate: ClassVar[float] = 1e-3

@@ -17,17 +17,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
+from sidequest.model_settings import BiLstmSettings
 from sidequest.models.autosem import SentenceInputs, WordInputs, packing
 from sidequest.models.base import Batch, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
 from sidequest.models.frozen import FrozenFamily, combine, combined_width
 from sidequest.models.ragged import Ragged
 from sidequest.models.tokenising import flat_tags
-from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
 
-HIDDEN, DEPTH, DROPOUT, PROJECTED = 128, 1, 0.5, 256
+PROJECTED = 256
 STATISTICS_ROWS = 2_000  # texts of the primary that means and deviations are taken over
 
 
@@ -55,10 +55,10 @@ class Standardised(nn.Module):
 class BiLstmModel(MultiTaskModel):
     """Sequences are packed: no step is computed on padding, so a text's result does not depend on its neighbours' lengths."""
 
-    def __init__(self, suite: Suite, settings: ModelSettings, layers: int, width: int, seed: int) -> None:
+    def __init__(self, suite: Suite, settings: BiLstmSettings, layers: int, width: int, seed: int) -> None:
         super().__init__()
-        hidden, depth = settings.hidden or HIDDEN, settings.depth or DEPTH
-        rate = DROPOUT if settings.dropout is None else settings.dropout
+        hidden, depth = settings.hidden, settings.depth
+        rate = settings.dropout
         self.standardised = Standardised(layers * width)
         self.dropout = nn.Dropout(rate)
         with seeded(seed, "bilstm"):
@@ -99,6 +99,8 @@ class BiLstmFamily(FrozenFamily):
     """A BiLSTM over the standardised states of all layers."""
 
     kind: ClassVar[str] = "bilstm"
+    Settings = BiLstmSettings
+    settings: BiLstmSettings
     forms: ClassVar[tuple[Form, ...]] = (Form.TEXT, Form.PAIR, Form.CHOICES, Form.TOKENS)
     default_learning_rate: ClassVar[float] = 2e-3
 

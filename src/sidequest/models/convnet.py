@@ -15,23 +15,23 @@ from torch.nn import functional
 
 from sidequest.errors import SettingsError
 from sidequest.files import atomic_directory
+from sidequest.model_settings import ConvnetSettings
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, head_key, seeded
 from sidequest.models.images import PROBE_SIDE, ImageInputs, Preparation, common_shape, pixel_features
 from sidequest.models.readout import Features
 from sidequest.models.saved import task_state, write_card, write_weights
-from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
 
-CHANNELS, KERNEL, HIDDEN = (10, 20), 5, 50
+CHANNELS, KERNEL = (10, 20), 5
 SMALLEST, UNPADDED = 4, 16
 
 
 class ConvModel(MultiTaskModel):
     """Two convolutions and a linear layer, shared; one linear head per task."""
 
-    def __init__(self, suite: Suite, settings: ModelSettings, shape: tuple[int, int, int], seed: int) -> None:
+    def __init__(self, suite: Suite, settings: ConvnetSettings, shape: tuple[int, int, int], seed: int) -> None:
         super().__init__()
         channels, *sides = shape
         if min(sides) < SMALLEST:
@@ -44,12 +44,12 @@ class ConvModel(MultiTaskModel):
             for _ in CHANNELS:
                 side = (side + 2 * padding - KERNEL + 1) // 2
             flat *= side
-        hidden = settings.hidden or HIDDEN
+        hidden = settings.hidden
         with seeded(seed, "trunk"):
             self.conv1 = nn.Conv2d(channels, CHANNELS[0], KERNEL, padding=padding)
             self.conv2 = nn.Conv2d(CHANNELS[0], CHANNELS[1], KERNEL, padding=padding)
             self.linear = nn.Linear(flat, hidden)
-        self.dropout = nn.Dropout(settings.dropout or 0.0)
+        self.dropout = nn.Dropout(settings.dropout)
         self.heads = nn.ModuleDict()
         for task in suite.tasks.values():
             with seeded(seed, "head", task.name):
@@ -70,10 +70,12 @@ class ConvFamily(Family):
     """αVIL's convolutional network."""
 
     kind: ClassVar[str] = "convnet"
+    Settings = ConvnetSettings
+    settings: ConvnetSettings
     forms: ClassVar[tuple[Form, ...]] = (Form.IMAGE,)
     default_learning_rate: ClassVar[float] = 1e-3
 
-    def __init__(self, suite: Suite, settings: ModelSettings) -> None:
+    def __init__(self, suite: Suite, settings: ConvnetSettings) -> None:
         super().__init__(suite, settings)
         self.shape = common_shape(list(suite.tasks.values()))
 

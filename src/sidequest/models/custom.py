@@ -44,6 +44,7 @@ from torch import Tensor, nn
 
 from sidequest.errors import SettingsError
 from sidequest.files import atomic_directory, digest
+from sidequest.model_settings import CustomSettings
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
 from sidequest.models.encoders import SMALL_FILES, load_tokeniser, resolve
 from sidequest.models.images import PROBE_SIDE, ImageInputs, Preparation, pixel_features
@@ -51,7 +52,6 @@ from sidequest.models.kinds import KINDS
 from sidequest.models.readout import Features
 from sidequest.models.saved import ENCODER, WEIGHTS, task_state, write_card, write_weights
 from sidequest.models.tokenising import TextInputs, Texts, flat_tags, tokenise_texts, tokenise_words
-from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -90,11 +90,13 @@ class CustomFamily(Family):
     """A user's own network."""
 
     kind: ClassVar[str] = "custom"
+    Settings = CustomSettings
+    settings: CustomSettings
     powers: ClassVar[frozenset[type]] = KINDS["custom"].powers
 
     default_learning_rate: ClassVar[float] = 1e-3
 
-    def __init__(self, suite: Suite, settings: ModelSettings) -> None:
+    def __init__(self, suite: Suite, settings: CustomSettings) -> None:
         super().__init__(suite, settings)
         if settings.factory is None:
             raise SettingsError("model.kind=custom needs model.factory=file.py:function or package.module:function")

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from sidequest.files import atomic_directory
+from sidequest.model_settings import AutosemSettings, BiLstmSettings, PooledSettings
 from sidequest.models.base import Family, MultiTaskModel, Progress
 from sidequest.models.encoders import resolve
 from sidequest.models.readout import Features
@@ -19,7 +20,6 @@ from sidequest.models.saved import ENCODER, copy_encoder, task_state, write_card
 from sidequest.models.states import FrozenEncoder, States, View
 from sidequest.models.store import Rows
 from sidequest.models.tokenising import Texts, has_pairs
-from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Task
@@ -102,9 +102,10 @@ class FrozenFamily(Family):
 
     keeps_states: ClassVar[bool] = True
 
-    def __init__(self, suite: Suite, settings: ModelSettings) -> None:
+    def __init__(self, suite: Suite, settings: AutosemSettings | BiLstmSettings | PooledSettings) -> None:
         super().__init__(suite, settings)
-        self.frozen = FrozenEncoder(resolve(settings.encoder), settings.layers, settings.max_length, settings.precision)
+        layers = settings.layers if not isinstance(settings, PooledSettings) else None
+        self.frozen = FrozenEncoder(resolve(settings.encoder), layers, settings.max_length, settings.precision)
         self.states = EncoderStates(self.frozen)
 
     def locate(self, task: Task, examples: Examples, view: View) -> Located:

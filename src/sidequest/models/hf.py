@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from sidequest.errors import SettingsError
 from sidequest.files import atomic_directory, digest, write_json
+from sidequest.model_settings import HfSettings
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
 from sidequest.models.devices import computes_bf16
 from sidequest.models.encoders import (
@@ -43,7 +44,6 @@ from sidequest.models.saved import ENCODER, WEIGHTS, write_card, write_weights
 from sidequest.models.states import FrozenEncoder
 from sidequest.models.tokenising import TextInputs, Texts, flat_tags, tokenise_texts, tokenise_words
 from sidequest.models.tuning import add_adapters, freeze_layers, merged
-from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -125,10 +125,12 @@ class HfFamily(Family):
     """Fine-tuning of a pretrained encoder."""
 
     kind: ClassVar[str] = "hf"
+    Settings = HfSettings
+    settings: HfSettings
     powers: ClassVar[frozenset[type]] = KINDS["hf"].powers
     default_learning_rate: ClassVar[float] = 5e-5
 
-    def __init__(self, suite: Suite, settings: ModelSettings) -> None:
+    def __init__(self, suite: Suite, settings: HfSettings) -> None:
         super().__init__(suite, settings)
         self.encoder: Encoder = resolve(settings.encoder)
         self.config = load_config(self.encoder, layers=settings.layers, dropout=settings.dropout)

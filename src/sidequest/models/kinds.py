@@ -6,8 +6,9 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sidequest.errors import SettingsError, unknown
+from sidequest.errors import SettingsError
 from sidequest.learning.protocol import Deltas, HeadImportance, PredictionGain, TaskDiscriminator, power_name
+from sidequest.model_settings import load_plugin, plugins
 
 if TYPE_CHECKING:
     from sidequest.models.base import Family
@@ -22,10 +23,6 @@ class Kind:
     family: str
     powers: frozenset[type] = EVERY_MODEL
 
-    def load(self) -> type[Family]:
-        module, _, name = self.family.partition(":")
-        return getattr(importlib.import_module(module), name)
-
 
 KINDS: dict[str, Kind] = {
     "hf": Kind("sidequest.models.hf:HfFamily", EVERY_MODEL | {HeadImportance}),
@@ -38,10 +35,26 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def kind(name: str) -> Kind:
-    if name not in KINDS:
-        raise unknown("model kind", name, KINDS)
-    return KINDS[name]
+def kind_names() -> list[str]:
+    return [*KINDS, *sorted(plugins())]
+
+
+def family_class(kind: str) -> type[Family]:
+    """The class of a kind of model, ours or another installed package's."""
+    if kind not in KINDS:
+        return load_plugin(kind)
+    module, _, name = KINDS[kind].family.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def powers_of(kind: str) -> frozenset[type]:
+    """What methods may ask of a kind's models beyond training; nothing of a package that cannot be imported."""
+    if kind in KINDS:
+        return KINDS[kind].powers
+    try:
+        return family_class(kind).powers
+    except SettingsError:
+        return frozenset()
 
 
 def has_no(kind_name: str, power: type) -> SettingsError:
@@ -53,4 +66,4 @@ def has_no(kind_name: str, power: type) -> SettingsError:
 
 def kinds_with(power: type) -> list[str]:
     """The kinds of models that have a power, as `model.kind` names them."""
-    return [name for name, each in KINDS.items() if power in each.powers]
+    return [name for name in kind_names() if power in powers_of(name)]

@@ -13,15 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sidequest.model_settings import PooledSettings
 from sidequest.models.base import Batch, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
 from sidequest.models.frozen import FrozenFamily, Located, combine, combined_width
 from sidequest.models.ragged import ranges
-from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
-
-HIDDEN, DEPTH, DROPOUT = 256, 1, 0.1
 
 
 class VectorInputs(Inputs):
@@ -50,10 +48,10 @@ class VectorInputs(Inputs):
 class PooledModel(MultiTaskModel):
     """Shared trunk, Eq. 1, one linear head per task."""
 
-    def __init__(self, suite: Suite, settings: ModelSettings, width: int, seed: int) -> None:
+    def __init__(self, suite: Suite, settings: PooledSettings, width: int, seed: int) -> None:
         super().__init__()
-        hidden, depth = settings.hidden or HIDDEN, settings.depth or DEPTH
-        rate = DROPOUT if settings.dropout is None else settings.dropout
+        hidden, depth = settings.hidden, settings.depth
+        rate = settings.dropout
         # Sentence vectors differ much in length from encoder to encoder; only their direction and shape should matter.
         layers: list[nn.Module] = [nn.LayerNorm(width, elementwise_affine=False)]
         with seeded(seed, "trunk"):
@@ -80,6 +78,8 @@ class PooledFamily(FrozenFamily):
     """A small network over frozen sentence vectors."""
 
     kind: ClassVar[str] = "pooled"
+    Settings = PooledSettings
+    settings: PooledSettings
     forms: ClassVar[tuple[Form, ...]] = (Form.TEXT, Form.PAIR, Form.CHOICES)
     default_learning_rate: ClassVar[float] = 1e-3
 

@@ -11,10 +11,11 @@ import torch
 from safetensors import SafetensorError
 
 from sidequest.errors import SettingsError
+from sidequest.model_settings import CustomSettings, EncoderSettings
 from sidequest.models.base import Family, MultiTaskModel, TargetScale
 from sidequest.models.devices import chosen_device
 from sidequest.models.frozen import FrozenFamily
-from sidequest.models.kinds import kind
+from sidequest.models.kinds import family_class
 from sidequest.models.predictions import Predictions
 from sidequest.models.ragged import Ragged
 from sidequest.models.saved import ModelCard, check_weights, rowless_task
@@ -49,17 +50,17 @@ class Predictor:
         card = ModelCard.read_from(directory)
         settings, task = card.model, rowless_task(card.task)
         others = [rowless_task(facts) for facts in card.tasks if facts.name != task.name]
-        if settings.kind == "custom":
+        if isinstance(settings, CustomSettings):
             if factory is None:
                 raise SettingsError(
                     f"{directory}: this model was built by the user's own code, {settings.factory!r}, which is not part of the "
                     "export; name the function to run: load(directory, factory='file.py:function')"
                 )
             settings = settings.model_copy(update={"factory": factory})
-        if settings.kind in ("hf", "bilstm", "autosem", "pooled", "custom"):
+        if isinstance(settings, EncoderSettings):
             settings = settings.model_copy(update={"encoder": str((directory / settings.encoder).resolve())})
         check_weights(directory, card)
-        family = kind(settings.kind).load()(Suite.of(task, others), settings)
+        family = family_class(settings.kind)(Suite.of(task, others), settings)
         if isinstance(family, FrozenFamily):
             family.states.persist = False
         scale = TargetScale(card.target.mean, card.target.deviation)

@@ -20,10 +20,10 @@ from torch import Tensor, nn
 from sidequest import __version__
 from sidequest.errors import SettingsError
 from sidequest.files import file_digest, read_json, write_atomically
+from sidequest.model_settings import AnyModelSettings, ModelSettings
 from sidequest.models.base import TargetScale, head_key
 from sidequest.models.encoders import Encoder
 from sidequest.records.base import Part, Record
-from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.task import Form, Objective, Task
 
@@ -93,7 +93,7 @@ class ModelCard(Record):
     sidequest: str
     loads_with: str
     task: TaskFacts
-    model: ModelSettings
+    model: AnyModelSettings
     target: Units = Units()
     tasks: tuple[TaskFacts, ...] = ()
     weights: str = ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.model_settings import ModelSettings
+from sidequest.settings import TrainSettings
 from sidequest.tasks.task import TaskCard
 
 RATE_FACTOR, LENGTH_FACTOR = 8.0, 3.0  # the search goes this far above and below the default

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidequest.models import kind_of
+from sidequest.errors import SettingsError
+from sidequest.model_settings import AUTO, EncoderSettings, ModelSettings, model_settings
+from sidequest.models import resolved_kind
 from sidequest.models.local_encoders import local_encoder
 from sidequest.models.texts import Texts
-from sidequest.settings import ModelSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.lengths import READ_IN_PART, Limit, LongRows, WordLimit
 from sidequest.tasks.suite import Suite
@@ -27,15 +29,24 @@ MARKS = 8  # special tokens, and the space that some tokenisers put before a tex
 LETTERS = 12  # per token, and more than any language needs: if so long a beginning fills the model, the rest need not be counted
 
 
-def token_limit(suite: Suite, settings: ModelSettings) -> Limit | None:
-    """What a suite's model reads at once: by its tokeniser where that is on this machine, else by words; None for images."""
-    kind = kind_of(suite, settings)
-    if kind == "convnet":
+def section_limit(suite: Suite, section: Mapping[str, Any]) -> Limit | None:
+    """The limit of the model that a suite's `model:` section asks for; of the default where the section is wrong."""
+    kind = resolved_kind(suite, str(section.get("kind", AUTO)))
+    try:
+        settings = model_settings({**section, "kind": kind})
+    except SettingsError:  # an error of its own, said while the suite was read
+        settings = EncoderSettings(kind="hf")
+    return token_limit(settings)
+
+
+def token_limit(settings: ModelSettings) -> Limit | None:
+    """What a model reads at once: by its tokeniser where that is on this machine, else by words; None for images."""
+    if not isinstance(settings, EncoderSettings):
         return None
     directory = local_encoder(settings.encoder)
     if directory is None or not (directory / "tokenizer.json").is_file():
         return WordLimit(settings.max_length)
-    return TokenLimit(directory, _own_limit(directory, settings.max_length), together=kind in ("hf", "custom"))
+    return TokenLimit(directory, _own_limit(directory, settings.max_length), together=settings.kind in ("hf", "custom"))
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 from torch import nn
 
 from sidequest.errors import SettingsError
+from sidequest.model_settings import LoraSettings
 from sidequest.models.base import seeded
-from sidequest.settings import LoraSettings
 
 
 def freeze_layers(base: Any, count: int) -> None:

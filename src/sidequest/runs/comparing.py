@@ -22,7 +22,6 @@ from sidequest.errors import SettingsError
 from sidequest.files import atomic_file
 from sidequest.formatting import fixed
 from sidequest.methods.registry import MethodChoice, MethodClass, Methods, choices_of
-from sidequest.models import kind_of
 from sidequest.progress import Progress
 from sidequest.records.comparisons import Comparison, MissingCell, Outcome
 from sidequest.records.controls import PROBE, SINGLE_LONG
@@ -146,7 +145,7 @@ class _Table:
             raise SettingsError(f"seeds: different whole numbers from 0, at least one; found {self.seeds}")
         made = [choice.make() for choice in self.methods.values()]
         for method in made:
-            check_kind(method, kind_of(self.setup.suite, self.setup.model))
+            check_kind(method, self.setup.model.kind)
         if any(method.requires for method in made):
             learner = self.setup.learner(0)
             for method in made:

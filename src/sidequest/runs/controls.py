@@ -17,7 +17,6 @@ import numpy as np
 
 from sidequest.errors import SettingsError
 from sidequest.learning.meter import EVALUATION_SHARE
-from sidequest.models import kind_of
 from sidequest.models.defaults import training_settings
 from sidequest.recipe import Phase, Recipe
 from sidequest.records.comparisons import Outcome
@@ -125,7 +124,7 @@ def one_model_per_task(setup: Setup, seed: int) -> Final:
 
 def _alone(setup: Setup, name: str) -> Setup:
     """A task by itself, trained as it would be: what was not asked for otherwise is the default for a task of its size."""
-    task, kind = setup.suite.tasks[name], kind_of(setup.suite, setup.model)
+    task, kind = setup.suite.tasks[name], setup.model.kind
     usual = training_settings(kind, length_card(setup.suite), {}, {}, "train")
     asked = {field: value for field, value in setup.train if value != getattr(usual, field)}
     suite = replace(setup.suite, tasks={name: task}, primary=name, goal="primary")

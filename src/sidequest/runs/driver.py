@@ -24,7 +24,7 @@ from sidequest.learning.guard import guard
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Learner, Snapshot
 from sidequest.methods.base import Method, Pool, State
-from sidequest.models.kinds import KINDS, has_no
+from sidequest.models.kinds import has_no, powers_of
 from sidequest.recipe import Phase, Recipe
 from sidequest.search.trials import TrialRunner
 
@@ -129,7 +129,7 @@ def check_requirements(method: Method[Any, Any], learner: Learner) -> None:
 def check_kind(method: Method[Any, Any], kind_name: str) -> None:
     """The same by the kind of model alone, before anything heavy is imported. A kind may promise what its model then lacks."""
     for power in method.requires:
-        if kind_name in KINDS and power not in KINDS[kind_name].powers:
+        if power not in powers_of(kind_name):
             raise SettingsError(f"method {method.name!r}: {has_no(kind_name, power)}")
 
 

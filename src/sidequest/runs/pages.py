@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from sidequest.model_settings import ModelSettings
 from sidequest.runs.recording import record_run
-from sidequest.settings import ModelSettings
 from sidequest.tasks.suite import Suite
 
 

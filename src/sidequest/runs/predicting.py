@@ -102,7 +102,7 @@ def predict_file(models: Sequence[Path], file: Path, *, factory: str | None = No
 
 
 def _cut_rows(member: Member, rows: Examples) -> int:
-    limit = token_limit(member.family.suite, member.family.settings)
+    limit = token_limit(member.family.settings)
     return 0 if limit is None else limit.long_rows(member.task, rows).number
 
 

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from sidequest.models.token_limit import token_limit
+from sidequest.model_settings import ModelSettings
+from sidequest.models.token_limit import section_limit
 from sidequest.recipe import Recipe
 from sidequest.records.runs import ExamplesRecord, FactsRecord
 from sidequest.runs.directory import versions
 from sidequest.runs.showing import SHAPE_ONLY, examples_of
-from sidequest.settings import ModelSettings
 from sidequest.tasks.check import check_suite
 from sidequest.tasks.suite import Suite
 
@@ -44,7 +44,7 @@ def record_run(directory: Path, suite: Suite, name: str, command: str, model: Mo
             "commands": (before.commands if before else {}) | ({name: command} if command else {}),
             "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": os.cpu_count()},
             "versions": versions(),
-            "data": check_suite(suite, limit=token_limit).to_json(),
+            "data": check_suite(suite, limit=section_limit).to_json(),
         }
     ).write(directory)
     first_seeds: dict[Path, Path] = {}  # of each method in a comparison: its rows are shown for one seed

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from sidequest.errors import SidequestError
 from sidequest.methods.registry import AnyMethod, MethodChoice, MethodLike
-from sidequest.models import kind_of
 from sidequest.progress import Progress
 from sidequest.recipe import Recipe
 from sidequest.records.runs import SelectionRecord, WorkRecord
@@ -61,7 +60,7 @@ def select(
     progress: told of every round, and of batches and texts on the way.
     """
     chosen = make_method(method, settings, seed)
-    check_kind(chosen, kind_of(setup.suite, setup.model))
+    check_kind(chosen, setup.model.kind)
     with holding(directory):
         try:
             return _select(setup, chosen, directory, workers, storage, ray, budget, progress)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sidequest
-from sidequest.errors import RunMismatch
+from sidequest.errors import RunMismatch, SettingsError
 from sidequest.files import digest
 from sidequest.learning.fit import single_run_work
-from sidequest.models import kind_of
+from sidequest.model_settings import AUTO, EncoderSettings, ModelSettings, model_settings, settings_class
+from sidequest.models import resolved_kind
 from sidequest.models.defaults import training_settings
 from sidequest.search.code_version import training_code_version
-from sidequest.settings import ModelSettings, TrainSettings, parse
+from sidequest.settings import Settings, TrainSettings
 from sidequest.tasks.lengths import long_texts_message
 from sidequest.tasks.pool import Pool
 from sidequest.tasks.suite import Suite
@@ -55,16 +56,25 @@ class Setup:
     def of(
         cls,
         suite: Suite,
-        model: dict[str, Any] | None = None,
-        train: dict[str, Any] | None = None,
+        model: str | Mapping[str, Any] | ModelSettings | None = None,
+        train: Mapping[str, Any] | TrainSettings | None = None,
         where: str = "settings",
     ) -> Setup:
-        """Settings given here win over the suite's own defaults, and those over the defaults of the kind of model."""
+        """Settings given here win over the suite's own defaults, and those over the defaults of the kind of model.
+
+        model: a kind, or settings as a dictionary or an object.
+        """
         defaults = suite.defaults or {}
-        model_settings = parse(ModelSettings, {**defaults.get("model", {}), **(model or {})}, f"{where}: model")
-        card = length_card(suite)
-        kind, own = kind_of(suite, model_settings), defaults.get("train", {})
-        return cls(suite, model_settings, training_settings(kind, card, own, train or {}, f"{where}: train"))
+        section, given = defaults.get("model", {}), _plain_model(model)
+        kind = resolved_kind(suite, str(given.get("kind", section.get("kind", AUTO))))
+        if kind != resolved_kind(suite, str(section.get("kind", AUTO))):
+            # The section is for a model of another kind: what means the same for both is kept.
+            shared = {*EncoderSettings.model_fields} & {*settings_class(kind).model_fields}
+            section = {name: value for name, value in section.items() if name in shared}
+        settings = model_settings({**section, **given, "kind": kind}, f"{where}: model")
+        card, own = length_card(suite), defaults.get("train", {})
+        chosen = _plain(train, TrainSettings, "train")
+        return cls(suite, settings, training_settings(kind, card, own, chosen, f"{where}: train"))
 
     def __getstate__(self) -> dict[str, Any]:
         """For a worker process: without what this process has already loaded."""
@@ -80,7 +90,7 @@ class Setup:
         """By task, what is to be said about texts that the model does not read whole; tasks without such texts are left out."""
         from sidequest.models.token_limit import token_limit
 
-        limit = token_limit(self.suite, self.model)
+        limit = token_limit(self.model)
         if limit is None:
             return {}
         messages: dict[str, str] = {}
@@ -206,3 +216,16 @@ class Setup:
     def identity(self, method: str, settings: dict[str, Any], seed: int) -> str:
         """What makes two runs the same run."""
         return digest(self.provenance(method, settings, seed) | {"method": method})
+
+
+def _plain_model(model: str | Mapping[str, Any] | ModelSettings | None) -> dict[str, Any]:
+    return {"kind": model} if isinstance(model, str) else _plain(model, ModelSettings, "model")
+
+
+def _plain(given: Any, cls: type[Settings], name: str) -> dict[str, Any]:
+    """Settings as a dictionary, whether they came as one or as an object."""
+    if isinstance(given, cls):
+        return given.model_dump(exclude_unset=True) | ({"kind": given.kind} if isinstance(given, ModelSettings) else {})
+    if given is None or isinstance(given, Mapping):
+        return dict(given or {})
+    raise SettingsError(f"{name}: a dictionary or a {cls.__name__}, found {type(given).__name__} {given!r}")

@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from sidequest.errors import SettingsError
-from sidequest.models import kind_of
+from sidequest.model_settings import AUTO, model_settings, settings_class
+from sidequest.models import resolved_kind
 from sidequest.models.defaults import training_settings
 from sidequest.recipe import Phase, Recipe
 from sidequest.records.comparisons import Comparison
 from sidequest.records.verdicts import best_row
 from sidequest.runs.directory import read_run
 from sidequest.runs.setup import Setup
-from sidequest.settings import ModelSettings, TrainSettings, parse
+from sidequest.settings import TrainSettings, parse
 from sidequest.tasks.loading import load_suite
 from sidequest.tasks.suite import Suite
 
@@ -63,7 +64,7 @@ def open_source(
     setup.check_data(recipe.provenance, recipe.tasks, path)
     if other:
         recipe = for_other_model(recipe, setup)
-        notes.append(f"chosen with {_kind_of(recipe, 'chosen_with')}, trained with {kind_of(setup.suite, setup.model)}")
+        notes.append(f"chosen with {_kind_of(recipe, 'chosen_with')}, trained with {setup.model.kind}")
     return Source(recipe, setup, directory, other, notes)
 
 
@@ -125,22 +126,25 @@ def _setup(
     chosen_train = dict(recipe.provenance.get("train") or {})
     own = suite.defaults or {}
     wanted = {**(own.get("model", {}) if use_suite else {}), **model}
-    before = kind_of(suite, parse(ModelSettings, chosen_model, f"{path}: model"))
-    kind = str(wanted.get("kind") or before)
-    if kind == "auto":
-        kind = kind_of(suite, ModelSettings(kind="auto"))
+    before = resolved_kind(suite, str(chosen_model.get("kind", AUTO)))
+    kind = resolved_kind(suite, str(wanted.get("kind") or before))
+    chosen_model = {**chosen_model, "kind": before}
     card = suite.tasks[suite.primary].card
     of_suite = own.get("train", {}) if use_suite else {}
     if kind == before:
-        settings = parse(ModelSettings, {**chosen_model, **wanted}, f"{path}: model")
+        settings = model_settings({**chosen_model, **wanted, "kind": kind}, f"{path}: model")
         lengths = training_settings(kind, card, chosen_train, {**of_suite, **train}, f"{path}: train")
-        changed = bool(chosen_model) and settings != parse(ModelSettings, chosen_model, f"{path}: model")
+        changed = bool(recipe.provenance.get("model")) and settings != model_settings(chosen_model, f"{path}: model")
         return Setup(suite, settings, lengths, recipe.provenance.get("tuning")), changed
     # Another kind of model: its own defaults, not those of the model that chose. A suite's sections are for the suite's own kind.
     same_kind = (own.get("model") or {}).get("kind") == kind
-    carried = {name: chosen_model[name] for name in CARRIED if name in chosen_model}
+    carried = {
+        name: chosen_model[name]
+        for name in CARRIED
+        if name in chosen_model and name in settings_class(kind).model_fields
+    }
     model_section = own.get("model", {}) if same_kind else {}
-    settings = parse(ModelSettings, {**carried, **model_section, **wanted, "kind": kind}, f"{path}: model")
+    settings = model_settings({**carried, **model_section, **wanted, "kind": kind}, f"{path}: model")
     train_section = own.get("train", {}) if same_kind else of_suite
     return Setup(suite, settings, training_settings(kind, card, train_section, train, f"{path}: train")), True
 

@@ -24,13 +24,13 @@ from sidequest.errors import SettingsError
 from sidequest.files import cache_directory, digest, read_json, write_json
 from sidequest.learning.meter import Meter
 from sidequest.methods.base import Plan
-from sidequest.models import kind_of
+from sidequest.model_settings import model_settings
 from sidequest.models.search_spaces import Range, edges, search_space
 from sidequest.progress import Progress
 from sidequest.recipe import Phase
 from sidequest.runs.selecting import local_trials
 from sidequest.runs.setup import Setup
-from sidequest.settings import ModelSettings, TrainSettings, parse
+from sidequest.settings import TrainSettings, parse
 from sidequest.tasks.examples import concatenate
 from sidequest.tasks.splits import carve, generator
 from sidequest.tasks.suite import Suite
@@ -109,7 +109,7 @@ class Tuning(BaseModel):
 
     def apply(self, setup: Setup) -> Setup:
         """The setup with the chosen settings; everything else stays as it is."""
-        kind = kind_of(setup.suite, setup.model)
+        kind = setup.model.kind
         if self.kind and kind != self.kind:
             raise SettingsError(f"the tuning is for model.kind={self.kind}, the run has {kind}; tune again")
         if self.primary and setup.suite.primary != self.primary:
@@ -125,9 +125,10 @@ def with_settings(setup: Setup, chosen: dict[str, Any]) -> Setup:
         if room not in rooms or not field:
             raise SettingsError(f"tuning: a setting is called train.NAME or model.NAME, found {name!r}")
         rooms[room][field] = value
+    model = {**setup.model.model_dump(exclude_unset=True), "kind": setup.model.kind}
     return Setup(
         setup.suite,
-        parse(ModelSettings, {**setup.model.model_dump(exclude_unset=True), **rooms["model"]}, "tuning: model"),
+        model_settings({**model, **rooms["model"]}, "tuning: model"),
         parse(TrainSettings, {**setup.train.model_dump(), **rooms["train"]}, "tuning: train"),
     )
 
@@ -151,7 +152,7 @@ class _Search:
     def __init__(self, setup: Setup, trainings: int, seed: int, progress: Progress | None) -> None:
         self.setup, self.trainings, self.seed, self.progress = setup, trainings, seed, progress
         self.suites = resplit(setup.suite, seed)
-        self.kind = kind_of(setup.suite, setup.model)
+        self.kind = setup.model.kind
         card = setup.suite.tasks[setup.suite.primary].card
         self.space = search_space(self.kind, card, setup.model, setup.train)
         self.meter = Meter()

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
-from pydantic import ValidationError
 
 from sidequest.errors import DataError
-from sidequest.settings import ModelSettings
+from sidequest.model_settings import EncoderSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.lengths import Limit, WordLimit, long_texts_message
 from sidequest.tasks.loading import LoadedSuite, load_suite_with_problems
@@ -29,7 +28,7 @@ from sidequest.tasks.readers import Table
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import LABELLED, Form, Objective, Task
 
-FindLimit = Callable[[Suite, ModelSettings], Limit | None]
+FindLimit = Callable[[Suite, Mapping[str, Any]], Limit | None]  # of a suite and its `model:` section
 Codes = Mapping[tuple[str, str], np.ndarray]  # (task, split) → a code per row, equal for equal content
 LENGTH_QUANTILES = (0, 0.5, 0.95, 1)
 RARE = 10  # a label that another outnumbers so many times may be a misspelling of it
@@ -105,13 +104,10 @@ def check_labels_and_lengths(loaded: LoadedSuite, problems: Problems) -> None:
 
 
 def _limit(loaded: LoadedSuite, find: FindLimit | None) -> Limit | None:
-    try:
-        settings = ModelSettings(**loaded.model)
-    except ValidationError:  # an error of its own, said while the suite was read
-        settings = ModelSettings()
-    if find is None or loaded.suite is None:
-        return WordLimit(settings.max_length)
-    return find(loaded.suite, settings)
+    if find is not None and loaded.suite is not None:
+        return find(loaded.suite, loaded.model)
+    given = loaded.model.get("max_length")
+    return WordLimit(given if isinstance(given, int) else EncoderSettings(kind="").max_length)
 
 
 @dataclass

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from sidequest.errors import SettingsError
-from sidequest.settings import ModelSettings, Settings, TrainSettings, parse
+from sidequest.model_settings import check_section
+from sidequest.settings import Settings, TrainSettings, parse
 from sidequest.tasks.problems import Problems
 from sidequest.tasks.readers import ReadSettings
 from sidequest.tasks.readers.dispatch import SUFFIXES
@@ -226,11 +227,14 @@ def parse_suite(
     suite: SuiteSpec | None = None
     with problems.catch():
         suite = parse(SuiteSpec, data, where)
-    sections: dict[str, type[Settings]] = {"model": ModelSettings, "train": TrainSettings}
-    for name, section in sections.items():
+    for name in ("model", "train"):
         with problems.catch():
-            if isinstance(values := data.get(name) or {}, Mapping):
-                parse(section, {str(key): value for key, value in values.items()}, f"{where}: {name}")
+            if isinstance(section := data.get(name) or {}, Mapping):
+                values = {str(key): value for key, value in section.items()}
+                if name == "model":
+                    check_section(values, f"{where}: model")
+                else:
+                    parse(TrainSettings, values, f"{where}: train")
     tasks: dict[str, TaskSpec] = {}
     written = data.get("tasks")
     named = {str(name): values for name, values in written.items()} if isinstance(written, Mapping) else {}

@@ -20,10 +20,11 @@ from sidequest.learning.protocol import (
 )
 from sidequest.learning.torch import randomness
 from sidequest.learning.torch.learner import TorchLearner
+from sidequest.model_settings import KIND_SETTINGS
 from sidequest.models import devices
 from sidequest.models.base import seeded
 from sidequest.models.devices import chosen_device
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from tests.helpers.pretended_device import DEVICE, pretended_device
 from tests.helpers.small_learners import OddFamily, images
 from tests.helpers.word_suites import every_form, word_encoder, word_setup
@@ -210,4 +211,4 @@ def test_the_device_is_no_part_of_a_trial_s_key(word_bert, monkeypatch):
     facts = setup.facts([])
     monkeypatch.setenv(devices.VARIABLE, "cpu")
     assert setup.facts([]) == facts
-    assert ModelSettings.model_fields.keys().isdisjoint({"device"})
+    assert all({"device"}.isdisjoint(cls.model_fields) for cls in KIND_SETTINGS.values())

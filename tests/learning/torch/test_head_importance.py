@@ -124,8 +124,9 @@ def test_a_task_without_name_is_refused(setup):
 def test_images_through_a_vision_transformer(tmp_path):
     import transformers
 
+    from sidequest.model_settings import HfSettings
     from sidequest.runs.setup import Setup
-    from sidequest.settings import ModelSettings, TrainSettings
+    from sidequest.settings import TrainSettings
     from sidequest.tasks.examples import Examples
     from sidequest.tasks.suite import Suite
     from sidequest.tasks.task import Task
@@ -135,5 +136,5 @@ def test_images_through_a_vision_transformer(tmp_path):
     rng = np.random.default_rng(0)
     rows = Examples({"image": rng.random((12, 1, 8, 8), dtype=np.float32)}, rng.integers(0, 2, 12), np.arange(12))
     shapes = Task("shapes", Objective.CLASSIFICATION, Form.IMAGE, {"train": rows, "select": rows}, ("a", "b"))
-    setup = Setup(Suite.of(shapes), ModelSettings(kind="hf", encoder=str(tmp_path)), TrainSettings(batch_size=4))
+    setup = Setup(Suite.of(shapes), HfSettings(encoder=str(tmp_path)), TrainSettings(batch_size=4))
     assert setup.learner(0)[HeadImportance].head_importance("shapes", WARMUP).shape == (3, 4)

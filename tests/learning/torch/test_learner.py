@@ -10,8 +10,9 @@ from sidequest.errors import DataError, SettingsError
 from sidequest.learning.torch.learner import TorchLearner
 from sidequest.learning.torch.losses import task_loss
 from sidequest.learning.torch.optimising import schedule
+from sidequest.model_settings import CustomSettings
 from sidequest.recipe import Subset
-from sidequest.settings import ModelSettings, TrainSettings
+from sidequest.settings import TrainSettings
 from tests.helpers.tiny import TinyFamily, tiny_learner, tiny_suite
 
 
@@ -179,6 +180,6 @@ def test_unknown_names_and_rows_are_refused():
 
 def test_bad_optimizer_settings_never_reach_the_loop():
     suite = tiny_suite()
-    family = TinyFamily(suite, ModelSettings(kind="custom"))
+    family = TinyFamily(suite, CustomSettings())
     learner = TorchLearner(suite, family, TrainSettings(learning_rate=0.5))
     assert learner.optimizer.param_groups[0]["lr"] == 0.5
