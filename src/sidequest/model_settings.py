@@ -172,24 +172,24 @@ def model_settings(values: Mapping[str, Any], where: str = "model") -> ModelSett
 
 
 # sidequest 0.1 had one class for all kinds and wrote every field of it: what has no meaning for a kind is left out.
-_FORMER = {
-    "encoder": "minilm",
-    "factory": None,
-    "max_length": 128,
-    "layers": None,
-    "freeze": 0,
-    "pooling": "native",
-    "precision": "auto",
-    "hidden": None,
-    "depth": None,
-    "dropout": None,
-    "lora": None,
+_FORMER: dict[str, tuple[Any, ...]] = {
+    "encoder": ("minilm",),
+    "factory": (None,),
+    "max_length": (128,),
+    "layers": (None,),
+    "freeze": (0,),
+    "pooling": ("native",),
+    "precision": ("auto", "fp32"),
+    "hidden": (None,),
+    "depth": (None,),
+    "dropout": (None,),
+    "lora": (None,),
 }
 
 
 def _without_former(cls: type[ModelSettings], values: Mapping[str, Any]) -> dict[str, Any]:
     def is_former(name: str) -> bool:
-        if name not in _FORMER or values[name] != _FORMER[name]:
+        if values[name] not in _FORMER.get(name, ()):
             return False
         field = cls.model_fields.get(name)
         return field is None or (values[name] is None and field.default is not None)
@@ -217,7 +217,12 @@ def check_section(values: Mapping[str, Any], where: str) -> None:
 
 
 def _dispatch(value: Any) -> Any:
-    return model_settings(value) if isinstance(value, Mapping) else value
+    if not isinstance(value, Mapping):
+        return value
+    try:
+        return model_settings(value)
+    except SettingsError as error:
+        raise ValueError(str(error)) from None
 
 
 # In a record: read as the class that `kind` names, written with all the fields of that class.

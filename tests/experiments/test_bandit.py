@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 from experiments import Options, bandit
+from sidequest.files import read_json
 
 
 @pytest.mark.integration
@@ -18,7 +17,7 @@ def test_shows_the_papers_order(tmp_path, capsys):
     assert final["size"] < final["random"]
     gaps = np.subtract(results["experiment"]["final"]["counterfactual"], results["experiment"]["final"]["random"])
     assert (gaps > 0).all()
-    assert json.loads((tmp_path / "results.json").read_text()) == results
+    assert read_json(tmp_path / "results.json") == results
     assert (tmp_path / "bandit.html").exists()
     assert "| counterfactual |" in capsys.readouterr().out
 

@@ -9,6 +9,7 @@ from experiments import EXPERIMENTS, Options
 from experiments import similarity as experiment
 from experiments.data import GLUE_FOLDERS
 from experiments.similarity_plan import Plan, full_plan, load_tasks, runs_of, setup_of, small_plan
+from sidequest.files import read_json
 from sidequest.methods import METHODS
 from sidequest.model_settings import PooledSettings
 from sidequest.recipe import Phase, Recipe
@@ -68,7 +69,7 @@ def test_every_table_and_figure_on_a_tiny_suite(word_bert, tmp_path, capsys):
     )
     results = experiment.run_plan(plan, tasks, Options(tmp_path))
     printed = capsys.readouterr().out
-    assert json.loads((tmp_path / "results.json").read_text()) == json.loads(json.dumps(results))
+    assert read_json(tmp_path / "results.json") == json.loads(json.dumps(results))
     assert {row["primary"] for row in results["claims"]} == {"one", "two"}
     assert any(row["claim"] == "bce − random, mean over N" for row in results["claims"])
     assert "in-task efficacy, bce" in printed
