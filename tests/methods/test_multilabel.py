@@ -26,7 +26,7 @@ SHORT = {
 }
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name != "auto"])  # it has tests of its own
+@pytest.mark.parametrize("method", METHODS)
 def test_every_method_runs_on_it(method, encoder):
     setup = tiny_setup(
         encoder,
