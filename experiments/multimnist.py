@@ -14,7 +14,7 @@ from experiments import Options
 from experiments.data import data_directory
 from experiments.targets import METHODS, Plan, claims, claims_table, run_plan, scores, spread
 from sidequest.files import write_json
-from sidequest.model_settings import ConvnetSettings
+from sidequest.model_settings import AlphaVILSettings
 from sidequest.models import family as model_family
 from sidequest.models.base import Family
 from sidequest.report.alphavil import alphas_over_training, weights_over_training
@@ -106,7 +106,7 @@ def _cut(task: Task, plan: Plan, seed: int) -> Task:
 
 
 def family(suite: Suite) -> Family:
-    return model_family(suite, ConvnetSettings())
+    return model_family(suite, AlphaVILSettings())
 
 
 def table_rows(outcomes: list[dict[str, Any]]) -> list[dict[str, Any]]:

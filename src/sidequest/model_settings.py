@@ -101,11 +101,26 @@ class PooledSettings(EncoderSettings):
 
 
 class ConvnetSettings(ModelSettings):
-    """A small convolutional network for images."""
+    """A small convolutional network for images.
+
+    channels: of its two convolutions. shift: the most pixels by which training moves an image in each direction.
+    """
 
     kind: Literal["convnet"] = "convnet"
+    channels: tuple[int, int] = (16, 32)
+    hidden: int = Field(128, ge=1)
+    dropout: float = Field(0.3, ge=0, lt=1)
+    shift: int = Field(2, ge=0, le=64)
+
+
+class AlphaVILSettings(ModelSettings):
+    """The convolutional network of Kourdis et al. (2020) for images; settings as those of `convnet`."""
+
+    kind: Literal["alphavil"] = "alphavil"
+    channels: tuple[int, int] = (10, 20)
     hidden: int = Field(50, ge=1)
     dropout: float = Field(0.0, ge=0, lt=1)
+    shift: int = Field(0, ge=0, le=64)
 
 
 class CustomSettings(EncoderSettings):
@@ -121,6 +136,7 @@ KIND_SETTINGS: dict[str, type[ModelSettings]] = {
     "autosem": AutosemSettings,
     "pooled": PooledSettings,
     "convnet": ConvnetSettings,
+    "alphavil": AlphaVILSettings,
     "custom": CustomSettings,
 }
 

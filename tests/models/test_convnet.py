@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sidequest.errors import DataError, SettingsError
-from sidequest.model_settings import ConvnetSettings
+from sidequest.model_settings import AlphaVILSettings, ConvnetSettings
 from sidequest.models import family as make_family
 from sidequest.models import load
 from sidequest.models.base import Family
@@ -28,7 +28,9 @@ def convnet(*tasks: Task, **settings) -> Family:
 
 
 def test_the_papers_sizes_on_28_by_28():
-    model = convnet(image_task((1, 28, 28))).build(0)
+    family = make_family(Suite.of(image_task((1, 28, 28))), AlphaVILSettings())
+    model = family.build(0)
+    assert (model.shift, model.dropout.p) == (0, 0.0)
     shapes = [tuple(parameter.shape) for name, parameter in model.named_parameters() if name.endswith("weight")]
     assert shapes == [(10, 1, 5, 5), (20, 10, 5, 5), (50, 320), (3, 50)]
 
@@ -86,3 +88,22 @@ def test_images_without_channels_are_refused():
     task = image_task((8, 8))
     with pytest.raises(DataError, match=r"\[rows, channels, height, width\], found \(6, 8, 8\)"):
         convnet(task)
+
+
+def test_images_are_shifted_in_training_only_and_by_the_learners_own_random_numbers():
+    from sidequest.models.convnet import shifted
+
+    images = torch.zeros(50, 2, 9, 9)
+    images[:, :, 4, 4] = torch.arange(1, 101).reshape(50, 2).float()
+    torch.manual_seed(0)
+    moved = shifted(images, 2)
+    assert torch.equal(moved.sum((2, 3)), images.sum((2, 3)))  # each image keeps its own pixel, in both channels
+    places = {tuple(int(i) for i in (image[0] > 0).nonzero()[0]) for image in moved}
+    assert places <= {(y, x) for y in range(2, 7) for x in range(2, 7)}
+    assert len(places) > 10
+    torch.manual_seed(0)
+    assert torch.equal(shifted(images, 2), moved)
+    family = convnet(image_task((1, 9, 9)), dropout=0.0)
+    model, batch = family.build(0), batch_of(family, image_task((1, 9, 9)))
+    assert torch.equal(model.eval()("images", batch), model.eval()("images", batch))
+    assert not torch.equal(model.train()("images", batch), model.train()("images", batch))

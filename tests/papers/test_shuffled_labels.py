@@ -14,7 +14,8 @@ OTHERS = ("parity", "large", "bottom-right", "ink")
 
 def recipe_of(seed: int, rows: dict[str, int], epochs: int) -> Recipe:
     suite = digits_suite(seed, rows=rows, report_rows=10)
-    setup = Setup.of(suite, train={"epochs": epochs, "learning_rate": 0.002, "max_batches": None})
+    train = {"epochs": epochs, "learning_rate": 0.002, "max_batches": None, "batch_size": 32, "patience": None}
+    setup = Setup.of(suite, {"kind": "alphavil"}, train)
     learner = setup.learner(seed)
     method = AlphaVIL(AlphaVILSettings(alpha_rate=0.05), seed=seed)
     return run_method(method, learner, setup.pool, LocalTrials(learner, setup.train), single_run_work=1.0)

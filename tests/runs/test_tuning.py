@@ -22,7 +22,8 @@ def own_cache(tmp_path, monkeypatch):
 @pytest.fixture
 def setup():
     """Far too slow a rate: tuning must find a faster one."""
-    return Setup.of(load_suite("digits"), train={"epochs": 20, "learning_rate": 1e-3, "patience": None})
+    train = {"epochs": 20, "learning_rate": 1e-3, "patience": None, "batch_size": 32}
+    return Setup.of(load_suite("digits"), {"kind": "alphavil"}, train)
 
 
 def test_a_rate_that_is_too_slow_is_mended_and_the_edge_is_told(setup):
@@ -90,7 +91,7 @@ def test_a_large_select_needs_one_split(setup, monkeypatch):
 
 
 def test_a_tuning_for_another_model_or_primary_is_refused(setup, tmp_path):
-    with pytest.raises(SettingsError, match=r"model\.kind=pooled, the run has convnet"):
+    with pytest.raises(SettingsError, match=r"model\.kind=pooled, the run has alphavil"):
         Tuning(kind="pooled").apply(setup)
     with pytest.raises(SettingsError, match="for the primary 'x'"):
         Tuning(primary="x").apply(setup)
@@ -105,14 +106,14 @@ def test_a_tuning_for_another_model_or_primary_is_refused(setup, tmp_path):
 
 
 def test_the_file_is_read_back(setup, tmp_path):
-    tuned = Tuning(kind="convnet", chosen={"train.epochs": 2.5})
+    tuned = Tuning(kind="alphavil", chosen={"train.epochs": 2.5})
     tuned.write(tmp_path / "t.json")
     assert Tuning.read(tmp_path / "t.json") == tuned
     assert dataclasses.replace(tuned.apply(setup), tuning=None).train.epochs == 2.5
 
 
 def test_a_file_that_a_user_edited_is_taken(tmp_path):
-    Tuning(kind="convnet", chosen={"train.epochs": 2.5}).write(tmp_path / "t.json")
+    Tuning(kind="alphavil", chosen={"train.epochs": 2.5}).write(tmp_path / "t.json")
     text = (tmp_path / "t.json").read_text()
     (tmp_path / "t.json").write_text(text.replace("2.5", "3.5"))
     assert Tuning.read(tmp_path / "t.json").chosen == {"train.epochs": 3.5}

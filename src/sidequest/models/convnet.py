@@ -1,7 +1,9 @@
-"""`convnet`: αVIL's network for images: conv 10@5×5, pool, conv 20@5×5, pool, linear → 50, one linear head per task.
+"""Small convolutional networks for images: conv 5×5, pool, conv 5×5, pool, a linear layer, one linear head per task.
 
-On MultiMNIST's 28×28 the linear layer has 320 inputs, as in the paper; other sizes give other numbers. Images below 16×16 (the
-embedded digits) are padded by 2 before each convolution, because nothing would be left of them otherwise.
+`convnet` is made for few rows: 16 and 32 channels, 128 units, dropout, and in training each image is shifted by up to two pixels.
+`alphavil` is αVIL's own network, 10 and 20 channels and 50 units without either, for its reproduction: on MultiMNIST's 28×28 its
+linear layer has 320 inputs, as in the paper. Images below 16×16 are padded by 2 before each convolution, because nothing would be
+left of them otherwise.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from torch.nn import functional
 
 from sidequest.errors import SettingsError
 from sidequest.files import atomic_directory
-from sidequest.model_settings import ConvnetSettings
+from sidequest.model_settings import AlphaVILSettings, ConvnetSettings
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, head_key, seeded
 from sidequest.models.images import PROBE_SIDE, ImageInputs, Preparation, common_shape, pixel_features
 from sidequest.models.readout import Features
@@ -24,31 +26,34 @@ from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
 
-CHANNELS, KERNEL = (10, 20), 5
+KERNEL = 5
 SMALLEST, UNPADDED = 4, 16
 
 
 class ConvModel(MultiTaskModel):
     """Two convolutions and a linear layer, shared; one linear head per task."""
 
-    def __init__(self, suite: Suite, settings: ConvnetSettings, shape: tuple[int, int, int], seed: int) -> None:
+    def __init__(
+        self, suite: Suite, settings: ConvnetSettings | AlphaVILSettings, shape: tuple[int, int, int], seed: int
+    ) -> None:
         super().__init__()
         channels, *sides = shape
         if min(sides) < SMALLEST:
             raise SettingsError(
-                f"model.kind=convnet takes images of at least {SMALLEST}×{SMALLEST}, found {sides[0]}×{sides[1]}"
+                f"model.kind={settings.kind} takes images of at least {SMALLEST}×{SMALLEST}, found {sides[0]}×{sides[1]}"
             )
         padding = 0 if min(sides) >= UNPADDED else KERNEL // 2
-        flat = CHANNELS[1]
+        flat = settings.channels[1]
         for side in sides:
-            for _ in CHANNELS:
+            for _ in settings.channels:
                 side = (side + 2 * padding - KERNEL + 1) // 2
             flat *= side
         hidden = settings.hidden
         with seeded(seed, "trunk"):
-            self.conv1 = nn.Conv2d(channels, CHANNELS[0], KERNEL, padding=padding)
-            self.conv2 = nn.Conv2d(CHANNELS[0], CHANNELS[1], KERNEL, padding=padding)
+            self.conv1 = nn.Conv2d(channels, settings.channels[0], KERNEL, padding=padding)
+            self.conv2 = nn.Conv2d(*settings.channels, KERNEL, padding=padding)
             self.linear = nn.Linear(flat, hidden)
+        self.shift = settings.shift
         self.dropout = nn.Dropout(settings.dropout)
         self.heads = nn.ModuleDict()
         for task in suite.tasks.values():
@@ -59,23 +64,40 @@ class ConvModel(MultiTaskModel):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, task: str, batch: Batch) -> Tensor:
-        x = functional.max_pool2d(self.conv1(batch["image"]), 2).relu()
+        image = shifted(batch["image"], self.shift) if self.training and self.shift else batch["image"]
+        x = functional.max_pool2d(self.conv1(image), 2).relu()
         x = functional.max_pool2d(self.conv2(x), 2).relu()
-        x = self.dropout(self.linear(x.flatten(1)).relu())
+        x = self.dropout(self.linear(self.dropout(x.flatten(1))).relu())
         logits = self.heads[head_key(task)](x)
         return logits[:, 0] if self.objectives[task] == Objective.REGRESSION else logits
 
 
+def shifted(images: Tensor, most: int) -> Tensor:
+    """Each image [n, channels, height, width] moved by up to `most` pixels in each direction, zeros coming in.
+
+    Draws from torch's generator, as dropout does: a resumed training draws the same.
+    """
+    n, _, height, width = images.shape
+    device = images.device
+    padded = functional.pad(images, (most, most, most, most))
+    down, right = torch.randint(0, 2 * most + 1, (2, n), device=device)
+    rows = (down[:, None] + torch.arange(height, device=device))[:, :, None]
+    columns = (right[:, None] + torch.arange(width, device=device))[:, None, :]
+    which = torch.arange(n, device=device)[:, None, None]
+    # Indexing around the channels puts them last, which is the layout that the convolutions want.
+    return padded[which, :, rows, columns].permute(0, 3, 1, 2)
+
+
 class ConvFamily(Family):
-    """αVIL's convolutional network."""
+    """A convolutional network for few rows."""
 
     kind: ClassVar[str] = "convnet"
-    Settings = ConvnetSettings
-    settings: ConvnetSettings
+    Settings: ClassVar[type[ConvnetSettings] | type[AlphaVILSettings]] = ConvnetSettings
+    settings: ConvnetSettings | AlphaVILSettings
     forms: ClassVar[tuple[Form, ...]] = (Form.IMAGE,)
     default_learning_rate: ClassVar[float] = 1e-3
 
-    def __init__(self, suite: Suite, settings: ConvnetSettings) -> None:
+    def __init__(self, suite: Suite, settings: ConvnetSettings | AlphaVILSettings) -> None:
         super().__init__(suite, settings)
         self.shape = common_shape(list(suite.tasks.values()))
 
@@ -96,3 +118,10 @@ class ConvFamily(Family):
             write_weights(place, task_state(model, task.name))
             settings = self.settings.model_copy(update={"kind": self.kind})
             write_card(place, task, settings, loads_with="sidequest.models.load", scale=self.scales[task.name])
+
+
+class AlphaVILFamily(ConvFamily):
+    """αVIL's own network, for its reproduction."""
+
+    kind: ClassVar[str] = "alphavil"
+    Settings = AlphaVILSettings

@@ -33,7 +33,14 @@ def _bilstm(card: TaskCard) -> dict[str, Any]:
     }
 
 
-RULES: dict[str, Rule] = {"bilstm": _bilstm}
+def _convnet(card: TaskCard) -> dict[str, Any]:
+    # 600 steps of 100 rows. Chosen on *select* of the embedded digits (ten draws of 100 rows: 0.76, against 0.63 without shifts,
+    # with 300 steps and half of the channels) and of 2,250 rows of MNIST (0.96).
+    steps = max(600, round(13 * math.sqrt(card.rows)))
+    return {"steps": steps, "batch_size": 32, "learning_rate": 3e-3, "evaluations": 10, "patience": None}
+
+
+RULES: dict[str, Rule] = {"bilstm": _bilstm, "convnet": _convnet}
 LENGTHS = ("epochs", "steps")
 
 

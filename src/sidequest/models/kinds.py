@@ -30,6 +30,7 @@ KINDS: dict[str, Kind] = {
     "autosem": Kind("sidequest.models.autosem:AutoSeMFamily"),
     "pooled": Kind("sidequest.models.pooled:PooledFamily"),
     "convnet": Kind("sidequest.models.convnet:ConvFamily"),
+    "alphavil": Kind("sidequest.models.convnet:AlphaVILFamily"),
     # What a factory makes may have attention heads; whether it has is seen when it is made.
     "custom": Kind("sidequest.models.custom:CustomFamily", EVERY_MODEL | {HeadImportance}),
 }

@@ -36,15 +36,8 @@ DIGIT, CANVAS, SHIFT = 16, 20, 4
 POOL_SHARES = {"train": 0.6, "select": 0.15, "report": 0.25}  # of the source digits
 DEFAULTS: dict[str, dict[str, object]] = {
     "model": {"kind": "convnet"},
-    # 300 steps on the primary. `all` and `size` see so many rows beside it that they are cut at `max_batches`.
-    "train": {
-        "epochs": 75,
-        "batch_size": 32,
-        "learning_rate": 0.01,
-        "patience": None,
-        "eval_batch_size": 256,
-        "max_batches": 2000,
-    },
+    # `all` and `size` see so many rows beside the primary that they are cut at `max_batches`.
+    "train": {"eval_batch_size": 256, "max_batches": 2400},
 }
 
 PRIMARY = "top-left"
