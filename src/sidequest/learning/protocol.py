@@ -87,7 +87,7 @@ class Learner(Protocol):
 
 @runtime_checkable
 class Probing(Learner, Protocol):
-    """A learner that can be judged row by row and train beside shuffled targets as a control (`auto`); every torch learner can."""
+    """A learner that can be judged row by row and train beside shuffled targets (`auto`). Every torch learner can."""
 
     def truth(self, task: str, split: str = "select") -> np.ndarray:
         """The probability that the model gives to the truth of each row, float64 [n], in row order.
