@@ -109,3 +109,12 @@ def test_the_known_facts_hold_when_trained():
     alone = [score(seed) for seed in range(5)]
     assert paired_comparison([score(seed, "parity", "large") for seed in range(5)], alone).verdict == "helps"
     assert paired_comparison([score(seed, "bottom-right") for seed in range(5)], alone).verdict == "hurts"
+
+
+def test_the_file_of_scikit_learn_is_what_it_loads_itself() -> None:
+    from sklearn.datasets import load_digits
+
+    from sidequest.tasks.digits import _digits_table
+
+    data = load_digits()
+    np.testing.assert_array_equal(_digits_table(), np.column_stack([data.data, data.target]))
