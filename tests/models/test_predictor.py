@@ -139,6 +139,20 @@ def test_tags_have_probabilities_and_scores_are_those_of_the_metrics(encoders, t
                 assert best == row["tags"]
 
 
+def test_rows_in_memory_need_no_ceremony(encoders, tmp_path):
+    task = replace(make_task("t", Form.PAIR), inputs={"columns": {"text": "premise", "text_b": "claim"}})
+    ((directory, live),) = exported(tmp_path, task, encoders())
+    predictor = load(directory)
+    first, second = (task.train.columns[name].to_pylist() for name in ("text", "text_b"))
+    for names in (("premise", "claim"), ("text", "text_b")):
+        said = predictor.predict(dict(zip(names, (first, second), strict=True)))
+        assert np.allclose(said.probabilities, live.softmax(-1), atol=1e-5)
+    with pytest.raises(SidequestError, match=r"no column 'claim'"):
+        predictor.predict({"premise": first})
+    with pytest.raises(SidequestError, match="found list"):
+        predictor.predict(first)
+
+
 def test_an_ensemble_averages_probabilities(encoders, tmp_path):
     task = make_task("t", Form.CHOICES)
     models = exported(tmp_path, task, encoders(), seeds=(0, 1, 2))

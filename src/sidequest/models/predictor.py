@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from sidequest.models.predictions import Predictions
 from sidequest.models.ragged import Ragged
 from sidequest.models.saved import ModelCard, check_weights, rowless_task
 from sidequest.tasks.examples import Examples
+from sidequest.tasks.rows import examples_in_memory
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Objective, Task
 
@@ -90,8 +92,14 @@ class Predictor:
                 )
         return cls([member for predictor in predictors for member in predictor.members])
 
-    def predict(self, examples: Examples, *, batch_size: int = 128) -> Predictions:
-        """Predictions for rows with this task's input columns; a target, if there is one, is not looked at."""
+    def predict(self, rows: Any, *, batch_size: int = 128) -> Predictions:
+        """Predictions for `Examples` of this task, or for a mapping of columns, a DataFrame or a table with its inputs; a target,
+        if there is one, is not looked at.
+
+        >>> load("model").predict({"text": ["what a day"]}).to_rows()  # doctest: +SKIP
+        [{'label': 'good', 'probabilities': {'bad': 0.1, 'good': 0.9}}]
+        """
+        examples = rows if isinstance(rows, Examples) else examples_in_memory(rows, self.task)
         rows = Examples(examples.columns, None, examples.ids)
         outputs = [_probabilities(member, rows, batch_size) for member in self.members]
         mean = np.mean([output.values for output in outputs], axis=0)

@@ -13,7 +13,7 @@ from sidequest.errors import SettingsError, SidequestError
 from sidequest.settings import parse
 from sidequest.tasks.encoding import Target, known_target
 from sidequest.tasks.examples import INPUT_COLUMNS, Examples
-from sidequest.tasks.memory import rows_to_examples
+from sidequest.tasks.memory import as_table, rows_to_examples
 from sidequest.tasks.readers import ReadSettings, Table, guess_format, read_file, read_idx
 from sidequest.tasks.spec import ColumnName, TaskSpec
 from sidequest.tasks.task import Objective, Task
@@ -40,6 +40,16 @@ class NewRows:
 def read_rows(path: Path, inputs: Mapping[str, Mapping[str, Any]]) -> Examples:
     """The rows of a file to predict, read as the task's own files were. inputs: `Task.inputs`."""
     return rows_to_examples(read_table(path, inputs), inputs["columns"])
+
+
+def examples_in_memory(data: Any, task: Task) -> Examples:
+    """Rows to predict from a mapping of columns, a DataFrame, a table or a dataset: inputs have their names in the task's files,
+    or their canonical ones (`text`, `text_b`, `choices`, `tokens`, `image`)."""
+    table = as_table(data, "rows")
+    canonical = CANONICAL.get(task.form, ("image",))
+    if all(name in table.columns for name in canonical):
+        return rows_to_examples(table, {name: name for name in canonical})
+    return rows_to_examples(table, column_names(task))
 
 
 def read_new_rows(path: Path, task: Task) -> NewRows:
