@@ -31,8 +31,8 @@ def command(
         "and the primary's own question with shuffled labels.\n"
         "Which of them should the model train with? Methods choose without seeing the report split.\n"
     )
-    compare(suite="digits", methods="heu-size,heu-type", seeds=seeds, out=out, workers=workers)
+    compare(suite="digits", methods="auto,heu-size,heu-type", seeds=seeds, out=out, workers=workers)
     typer.echo(
         "\nWith your own data:\n  sidequest init mine_train.csv other.csv -o suite.yaml\n  sidequest check suite.yaml"
     )
-    typer.echo("  sidequest compare suite.yaml -m heu-size,heu-type --seeds 5")
+    typer.echo("  sidequest compare suite.yaml -m auto,heu-type --seeds 5")
