@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from sidequest.formatting import fixed
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
@@ -71,7 +73,7 @@ class _Display(Progress):
         self.show("encoding", done, total, "texts")
 
     def training(self, done: int, total: int, best: float | None, label: str = "") -> None:
-        self.show("training", done, total, label if best is None else f"{label} best {best:.3f}".strip())
+        self.show("training", done, total, label if best is None else f"{label} best {fixed(best)}".strip())
 
     def round(self, done: int, total: int | None, entry: Mapping[str, Any], x: float) -> None:
         self.show("choosing", done, total, f"{x:.1f}x  " + ", ".join(f"{k} {_short(v)}" for k, v in entry.items()))
@@ -163,4 +165,4 @@ def duration(seconds: float) -> str:
 
 
 def _short(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return fixed(value) if isinstance(value, float) else str(value)

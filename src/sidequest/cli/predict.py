@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sidequest.cli.common import DeviceOption, JsonOption
+from sidequest.formatting import fixed
 
 NAME = "predict"
 HELP = (
@@ -67,7 +68,7 @@ def command(
         typer.echo(f"{rows} rows written to {out}")
     # Beside predictions on standard output, what is said about them goes to the error stream.
     if predicted.scores is not None:
-        scores = ", ".join(f"{name} {value:.4f}" for name, value in predicted.scores.items())
+        scores = ", ".join(f"{name} {fixed(value, 4)}" for name, value in predicted.scores.items())
         typer.echo(f"{scores} ({'all' if scored == rows else scored} rows have labels)", err=out is None)
     if predicted.cut:
         typer.echo(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sidequest.cli.common import JsonOption
+from sidequest.formatting import signed
 
 if TYPE_CHECKING:
     from sidequest.runs.showing import ShownRow, ShownTask
@@ -57,7 +58,7 @@ def _print(task: ShownTask, width: int) -> None:
 
 def _line(row: ShownRow, width: int) -> str:
     """Plain text, never markup: what a corpus holds must not be able to speak to the terminal."""
-    score = "" if row.score is None else f"{row.score:+.3f} "
+    score = "" if row.score is None else f"{signed(row.score)} "
     texts = " ‖ ".join(plain(text) if text.strip() else "(empty)" for text in row.texts.values())
     shown = texts if len(texts) <= width else texts[: width - 1] + "…"
     return f"{'*' if row.taken else ' '} {score}[{plain(row.target)[:40]}] {shown}  #{row.id}"

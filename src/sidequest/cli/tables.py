@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -138,6 +137,8 @@ def print_truth(table: TruthTable) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from sidequest.formatting import fixed
+
     ranked = sorted(table.means, key=lambda chosen: -table.means[chosen])
     shown = ranked if len(ranked) <= 16 else [*ranked[:8], *ranked[-4:]]
     truth = Table(title=f"{table.primary}: {table.metric} on report", title_justify="left", box=SIMPLE_HEAD)
@@ -146,7 +147,7 @@ def print_truth(table: TruthTable) -> None:
     truth.add_column("auxiliaries")
     for chosen in shown:
         mean, regret = table.means[chosen], table.regret(chosen)
-        truth.add_row(str(table.rank(chosen)), f"{mean:.4f}", f"{regret:.4f}", ", ".join(chosen) or "none")
+        truth.add_row(str(table.rank(chosen)), fixed(mean, 4), fixed(regret, 4), ", ".join(chosen) or "none")
     console = Console()
     console.print(truth)
     of = "all" if table.complete else "a sample of"
@@ -159,6 +160,8 @@ def print_standings(standings: Sequence[Standing]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from sidequest.formatting import fixed, half
+
     console = Console()
     for truth in dict.fromkeys(row.truth for row in standings):
         rows = [row for row in standings if row.truth == truth]
@@ -167,13 +170,12 @@ def print_standings(standings: Sequence[Standing]) -> None:
         for column in ("regret ± 95 %", "best 0, worst 1", "rank", "cost"):
             table.add_column(column, justify="right", no_wrap=True)
         for row in sorted((row for row in rows if not row.failed), key=lambda row: row.regret):
-            half = row.high - row.regret
             table.add_row(
                 row.method,
-                f"{row.regret:.4f}" + (f" ± {half:.4f}" if math.isfinite(half) else ""),
-                f"{row.relative:.2f}",
-                f"{row.rank:.1f} of {row.subsets}",
-                f"{row.x:.1f}x",
+                fixed(row.regret, 4) + half(row.regret, row.high, 4),
+                fixed(row.relative, 2),
+                f"{fixed(row.rank, 1)} of {row.subsets}",
+                f"{fixed(row.x, 1)}x",
             )
         console.print(table)
         for row in rows:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sidequest.cli.common import DeviceOption, DryRunOption, EncoderOption, ModelOption, SetOption, TrackOption
+from sidequest.formatting import fixed
 
 NAME = "train"
 HELP = (
@@ -100,9 +101,9 @@ def command(
             log({"select": entry["score"]}, entry["batches"])
         log({"final": {"select": trained.select, "report": trained.report}, "majority": trained.majority}, 0)
     for split, scores in (("select", trained.select), ("report", trained.report)):
-        typer.echo(f"{split}: " + ", ".join(f"{name} {value:.4f}" for name, value in scores.items()))
+        typer.echo(f"{split}: " + ", ".join(f"{name} {fixed(value, 4)}" for name, value in scores.items()))
     if trained.majority is not None:
-        typer.echo(f"report, the best constant answer: {trained.majority:.4f}")
+        typer.echo(f"report, the best constant answer: {fixed(trained.majority, 4)}")
         if trained.report[setup.suite.tasks[recipe.primary].metric] <= trained.majority:
             typer.echo("This model is no better than the best constant answer: do not trust choices made with it.")
     if (fitted := trained.calibration) is not None:

@@ -14,6 +14,8 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
+from sidequest.formatting import between, signed
+
 Verdict = Literal["helps", "hurts", "not shown", "no verdict"]
 
 # Two equal differences happen by chance where scores are counts of few rows, and would make an interval of width zero.
@@ -57,7 +59,7 @@ class PairedComparison:
     def sentence(self) -> str:
         """The verdict with its evidence and its error rate, for people."""
         return (
-            f"{self.verdict}: {self.mean:+.4f} ({1 - self.error_rate:.0%} interval {self.low:+.4f} to {self.high:+.4f}, "
+            f"{self.verdict}: {signed(self.mean, 4)} ({1 - self.error_rate:.0%} interval {between(self.low, self.high, 4)}, "
             f"{self.n} seeds; where there is no difference, this comparison claims one in {self.error_rate:.0%} of cases)"
         )
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import numpy as np
 import plotly.graph_objects as go
 
-from sidequest.formatting import UNKNOWN, fixed, plain
+from sidequest.formatting import UNKNOWN, fixed, plain, signed
 from sidequest.records.comparisons import PrimariesTable, TableCell
 from sidequest.report.evidence import Drawing, Sketch, draw
 from sidequest.report.sections import Verdict
@@ -105,7 +105,8 @@ def differences(table: PrimariesTable) -> go.Figure:
         zmax=reach,
         xgap=2,
         ygap=2,
-        texttemplate="%{z:+.3f}",
+        text=[["" if np.isnan(value) else with_minus(signed(value)) for value in row] for row in values.tolist()],
+        texttemplate="%{text}",
         hovertemplate="%{y}, %{x}: %{z:+.4f}<extra></extra>",
     )
     figure.update_xaxes(type="category", showgrid=False)

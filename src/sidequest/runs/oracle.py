@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from sidequest.errors import SettingsError
+from sidequest.formatting import fixed
 from sidequest.methods.baselines import one_to_one
 from sidequest.progress import Progress
 from sidequest.recipe import Recipe
@@ -61,7 +62,7 @@ def oracle(
     for count, (index, result) in enumerate(run_jobs(run_subset, setup, jobs, workers), start=1):
         results[jobs[index]] = result
         if progress is not None:
-            label = f"{{{', '.join(jobs[index].auxiliaries)}}} seed {jobs[index].seed}: {result.report:.3f}"
+            label = f"{{{', '.join(jobs[index].auxiliaries)}}} seed {jobs[index].seed}: {fixed(result.report)}"
             progress.job(count, len(jobs), label, result, sum(each.x for each in results.values()))
     table = TruthTable(
         command=command,

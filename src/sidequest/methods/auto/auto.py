@@ -24,6 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from sidequest.formatting import fixed, signed
 from sidequest.methods.auto.arms import Arm, first_arms
 from sidequest.methods.auto.decision import Judged, judge, survivors
 from sidequest.methods.base import Method, Plan, State
@@ -273,7 +274,9 @@ class Auto(Method[AutoSettings, AutoState]):
             )
         gain = complete[-1].judged()[state.choice.name] if state.choice.name in complete[-1].truth else None
         said = (
-            "" if gain is None else f" ({gain.gain:+.4f} ± {gain.error:.4f} in the probability of the truth on select)"
+            ""
+            if gain is None
+            else f" ({signed(gain.gain, 4)} ± {fixed(gain.error, 4)} in the probability of the truth on select)"
         )
         return f"train with {state.choice.name}{said}"
 

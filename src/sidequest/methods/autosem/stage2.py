@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from sidequest.formatting import signed
 from sidequest.methods.base import Plan
 from sidequest.numerics.gp_hedge import HedgeSearch
 from sidequest.numerics.mixture_search import GridSearch, History, MixtureSearch, Observation, Suggestion
@@ -188,7 +189,7 @@ def verdict(primary: str, evidence: dict[str, Any]) -> str:
     if alone is None:
         return text
     gain = best[shown] - alone[shown]
-    text += f", {gain:+.4f} against {primary} alone"
+    text += f", {signed(gain, 4)} against {primary} alone"
     if "process" in evidence and gain < evidence["process"]["noise_deviation"]:
         text += f", which is within the noise of one training ({evidence['process']['noise_deviation']:.4f})"
     return text

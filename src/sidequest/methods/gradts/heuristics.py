@@ -18,6 +18,7 @@ from abc import abstractmethod
 
 import numpy as np
 
+from sidequest.formatting import signed
 from sidequest.methods.base import Method, NoSettings, Plan, Pool, State
 from sidequest.methods.baselines import Fixed, one_to_one
 from sidequest.recipe import Phase, Recipe
@@ -76,7 +77,7 @@ class Greedy(Method[NoSettings, GreedyState]):
         if not chosen:
             return f"no auxiliary helps: {state.ranking[0]}, tried first, does not raise the score on select"
         gain = max(state.scores) - state.scores[0]
-        return f"{' + '.join(chosen)}: {gain:+.4f} on select against the primary alone"
+        return f"{' + '.join(chosen)}: {signed(gain, 4)} on select against the primary alone"
 
     def total(self, state: GreedyState) -> int:
         return len(state.ranking) + 1
