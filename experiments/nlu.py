@@ -31,9 +31,10 @@ from experiments.targets import (
 )
 from sidequest.files import write_json
 from sidequest.model_settings import HfSettings, PooledSettings
-from sidequest.models.base import Family, head_key, seeded
+from sidequest.models.base import Batch, Family, head_key, seeded
 from sidequest.models.frozen import combined_width
-from sidequest.models.hf import HfFamily, HfModel
+from sidequest.models.hf import HfFamily
+from sidequest.models.hf_model import HfModel
 from sidequest.models.pooled import PooledFamily, PooledModel
 from sidequest.report.tables import markdown_table
 from sidequest.settings import TrainSettings
@@ -109,7 +110,7 @@ class TwoLayerHead(nn.Module):
         super().__init__()
         self.layers = two_layers(width, width // 3, outputs)
 
-    def forward(self, states: Tensor, attention_mask: Tensor) -> Tensor:
+    def forward(self, states: Tensor, batch: Batch) -> Tensor:
         """states [n, longest, width] → logits [n, outputs]."""
         return self.layers(states[:, 0])
 
@@ -123,8 +124,7 @@ class TunedFamily(HfFamily):
         model = HfModel(base, self.settings.precision)
         for task in self.suite.tasks.values():
             with seeded(seed, "head", task.name):
-                model.heads[head_key(task.name)] = TwoLayerHead(base.config.hidden_size, task.outputs)
-            model.objectives[task.name] = task.objective
+                model.add_head(task, TwoLayerHead(base.config.hidden_size, task.outputs))
         return model
 
 

@@ -51,7 +51,10 @@ class HfSettings(EncoderSettings):
     """A Hugging Face encoder, fine-tuned.
 
     layers: how many encoder layers to keep; None: all. freeze: how many of them (with the embeddings, if at least 1) stay as they
-    were pretrained. pooling: `native`: as the encoder's own heads do; `mean`: over tokens.
+    were pretrained. pooling: what a head reads: `native` as the architecture has it, or the `mean` of the last states; `auto` is
+    `mean` where the encoder was trained for it (sentence-transformers), else `native`. pairing: two texts as one sequence
+    (`cross`) or each by itself (`bi`); the head then reads u, v, u⋆v, |u − v| and their cosine. start: heads start at the
+    regularised read-out of the untouched encoder, or at `random`.
     precision: of training; `auto` is bfloat16 where the device computes in it, evaluation is always float32.
     dropout: None: the encoder's own.
     """
@@ -59,7 +62,9 @@ class HfSettings(EncoderSettings):
     kind: Literal["hf"] = "hf"
     layers: int | None = Field(None, ge=1)
     freeze: int = Field(0, ge=0)
-    pooling: Literal["native", "mean"] = "native"
+    pooling: Literal["auto", "native", "mean"] = "auto"
+    pairing: Literal["auto", "cross", "bi"] = "auto"
+    start: Literal["readout", "random"] = "readout"
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     dropout: float | None = Field(None, ge=0, lt=1)
     lora: LoraSettings | None = None

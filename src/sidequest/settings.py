@@ -31,6 +31,7 @@ class TrainSettings(Settings):
     patience: evaluations on *select* without a new best before training stops; None: never stop early. The best of the last
         phase on *select* is the result either way.
     learning_rate: None takes the model's own default.
+    layer_decay: hf: each layer of the encoder learns at the rate of the layer above it times this; 1: all at one rate.
     loss_scale: a factor per task name on top of a recipe's weights.
     max_batches: an upper bound on the batches of one phase, for suites whose auxiliaries dwarf the primary.
     """
@@ -46,6 +47,7 @@ class TrainSettings(Settings):
     weight_decay: float = Field(0.01, ge=0)
     warmup: float = Field(0.06, ge=0, le=1)
     decay: Literal["linear", "cosine", "constant"] = "linear"
+    layer_decay: float = Field(1.0, gt=0, le=1)
     clip: float | None = Field(1.0, gt=0)
     patience: int | None = Field(3, ge=1)
     max_batches: int | None = Field(None, ge=1)

@@ -61,16 +61,17 @@ def test_a_hub_encoder_is_fetched_as_safetensors_and_never_as_code(monkeypatch, 
     directory = make_encoder(tmp_path / "snapshot")
     asked = []
 
-    def download(name, allow_patterns, ignore_patterns):
+    def download(name, allow_patterns, ignore_patterns=None):
         asked.append((name, allow_patterns, ignore_patterns))
         return str(directory)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     assert resolve("some/encoder").directory == directory
-    ((name, allowed, ignored),) = asked
-    assert name == "some/encoder"
+    (name, allowed, ignored), (again, pooling, _) = asked
+    assert name == again == "some/encoder"
     assert not any(pattern.endswith((".py", ".bin")) for pattern in allowed)
     assert ignored == ["*/*"]
+    assert pooling == ["modules.json", "1_Pooling/config.json"]
 
 
 def test_equal_contents_have_equal_fingerprints(tmp_path):

@@ -160,7 +160,7 @@ class AutoSeMFamily(FrozenFamily):
     Settings = AutosemSettings
     settings: AutosemSettings
     forms: ClassVar[tuple[Form, ...]] = (Form.TEXT, Form.PAIR, Form.CHOICES, Form.TOKENS)
-    default_learning_rate: ClassVar[float] = 1e-3
+    default_learning_rate = 1e-3
 
     def inputs(self, task: Task, examples: Examples) -> Inputs:
         if task.form != Form.TOKENS:

@@ -65,6 +65,10 @@ class MultiTaskModel(nn.Module):
     Initial values depend only on (seed, task name), never on which other tasks there are.
     """
 
+    def layers_below_the_top(self) -> dict[str, int]:
+        """How many layers of a pretrained encoder stand above each of its parameters, by name; what is not named has none."""
+        return {}
+
     def forward(self, task: str, batch: Batch) -> Tensor:
         raise TypeError(f"{type(self).__name__} has no forward pass")
 
@@ -82,7 +86,7 @@ class Family(ABC):
     Settings: ClassVar[type[ModelSettings]] = ModelSettings
     forms: ClassVar[tuple[Form, ...]] = tuple(Form)
     powers: ClassVar[frozenset[type]] = EVERY_MODEL
-    default_learning_rate: ClassVar[float] = 1e-3
+    default_learning_rate: float = 1e-3
     keeps_states: ClassVar[bool] = False  # whether making inputs computes something slow and keeps it on disk
     progress: Progress | None = None
 

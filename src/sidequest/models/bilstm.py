@@ -102,7 +102,7 @@ class BiLstmFamily(FrozenFamily):
     Settings = BiLstmSettings
     settings: BiLstmSettings
     forms: ClassVar[tuple[Form, ...]] = (Form.TEXT, Form.PAIR, Form.CHOICES, Form.TOKENS)
-    default_learning_rate: ClassVar[float] = 2e-3
+    default_learning_rate = 2e-3
 
     def inputs(self, task: Task, examples: Examples) -> Inputs:
         if task.form != Form.TOKENS:

@@ -95,7 +95,7 @@ class ConvFamily(Family):
     Settings: ClassVar[type[ConvnetSettings] | type[AlphaVILSettings]] = ConvnetSettings
     settings: ConvnetSettings | AlphaVILSettings
     forms: ClassVar[tuple[Form, ...]] = (Form.IMAGE,)
-    default_learning_rate: ClassVar[float] = 1e-3
+    default_learning_rate = 1e-3
 
     def __init__(self, suite: Suite, settings: ConvnetSettings | AlphaVILSettings) -> None:
         super().__init__(suite, settings)

@@ -94,7 +94,7 @@ class CustomFamily(Family):
     settings: CustomSettings
     powers: ClassVar[frozenset[type]] = KINDS["custom"].powers
 
-    default_learning_rate: ClassVar[float] = 1e-3
+    default_learning_rate = 1e-3
 
     def __init__(self, suite: Suite, settings: CustomSettings) -> None:
         super().__init__(suite, settings)

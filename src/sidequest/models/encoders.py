@@ -6,6 +6,7 @@ Code from a hub is never run (`trust_remote_code` is never set), and weights are
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,10 @@ SAFE_WEIGHTS = ("model*.safetensors", "model.safetensors.index.json")
 OTHER_WEIGHTS = ("pytorch_model*.bin", "pytorch_model.bin.index.json")
 
 
+# What says how an encoder of sentence-transformers pools; not part of the encoder itself.
+POOLING_FILES = ("modules.json", "1_Pooling/config.json")
+
+
 @dataclass(frozen=True)
 class Encoder:
     """A pretrained encoder on disk. `name` is what the user called it."""
@@ -63,6 +68,18 @@ class Encoder:
         for path in self.weights():
             digest.update(file_digest(path).encode())
         return digest.hexdigest()
+
+    def pools_by_mean(self) -> bool:
+        """Whether the encoder was trained to mean something by the mean of its states, as its sentence-transformers files say."""
+        try:
+            modules = json.loads((self.directory / POOLING_FILES[0]).read_text(encoding="utf-8"))
+            pooling = next(module for module in modules if str(module["type"]).rpartition(".")[2] == "Pooling")
+            facts = json.loads((self.directory / str(pooling["path"]) / "config.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError, TypeError, KeyError, StopIteration):
+            return False
+        return isinstance(facts, dict) and (
+            facts.get("pooling_mode_mean_tokens") is True or facts.get("pooling_mode") == "mean"
+        )
 
     def tokeniser_fingerprint(self) -> str:
         digest = hashlib.sha256()
@@ -96,7 +113,7 @@ def _download(name: str) -> Path:
         path = Path(snapshot_download(name, allow_patterns=[*SMALL_FILES, *SAFE_WEIGHTS], ignore_patterns=skip))
         if not any(path.glob("*.safetensors")):
             path = Path(snapshot_download(name, allow_patterns=[*SMALL_FILES, *OTHER_WEIGHTS], ignore_patterns=skip))
-        return path
+        return Path(snapshot_download(name, allow_patterns=[*POOLING_FILES]))
     except Exception as error:  # the hub client raises a different class for each way a network can fail
         reason = str(error).strip().splitlines()
         raise SettingsError(

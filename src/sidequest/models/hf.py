@@ -1,8 +1,9 @@
-"""`hf`: fine-tune any Hugging Face encoder. One base model, and one native head per task on it.
+"""`hf`: fine-tune any Hugging Face encoder. One base model, and one head per task on it.
 
-Every task's head is the architecture's own class (see `native.py`), so an exported directory loads with plain transformers and
-gives the same predictions. With `pooling: mean` the head is sidequest's own (mean of the last states, then a linear layer) and
-loads with sidequest only.
+A head is the architecture's own class (see `native.py`), or a linear layer on the mean of the last states where the encoder was
+trained to mean something by it, or on what the vectors of two texts have in common. Either starts at the read-out of the
+untouched encoder (see `head_start.py`) and is exported so that plain transformers gives the same predictions wherever it has a
+class (see `hf_export.py`).
 """
 
 from __future__ import annotations
@@ -10,20 +11,18 @@ from __future__ import annotations
 import copy
 import inspect
 import shutil
-from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
-from safetensors.torch import load_file
-from torch import Tensor, nn
 
 from sidequest.errors import SettingsError
-from sidequest.files import atomic_directory, digest, write_json
+from sidequest.files import atomic_directory, digest, write_atomically, write_json
 from sidequest.model_settings import HfSettings
-from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
-from sidequest.models.devices import computes_bf16
+from sidequest.models import hf_export
+from sidequest.models.base import Family, Inputs, MultiTaskModel, Targets, head_key, seeded
 from sidequest.models.encoders import (
     Encoder,
     Pretrained,
@@ -36,89 +35,27 @@ from sidequest.models.encoders import (
     skeleton,
 )
 from sidequest.models.frozen import EncoderStates
+from sidequest.models.head_start import HEAD_VERSION, has_drawn_layers, layer_inputs, start_at_read_out
+from sidequest.models.hf_model import HfModel, LinearHead
 from sidequest.models.images import PROBE_SIDE, ImageInputs, Preparation, pixel_features
 from sidequest.models.kinds import KINDS
-from sidequest.models.native import Native, attach, auto_class, empty_native, save_native, uses_pooler
+from sidequest.models.native import attach, auto_class, empty_native, save_native, uses_pooler
 from sidequest.models.readout import Features
-from sidequest.models.saved import ENCODER, WEIGHTS, write_card, write_weights
+from sidequest.models.saved import ENCODER, write_card
 from sidequest.models.states import FrozenEncoder
-from sidequest.models.tokenising import TextInputs, Texts, flat_tags, tokenise_texts, tokenise_words
+from sidequest.models.tokenising import (
+    SeparateTexts,
+    TextInputs,
+    Texts,
+    flat_tags,
+    has_pairs,
+    tokenise_texts,
+    tokenise_words,
+)
 from sidequest.models.tuning import add_adapters, freeze_layers, merged
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
-from sidequest.tasks.task import Form, Objective, Task
-
-MODEL_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "pixel_values")
-
-
-class MeanHead(nn.Module):
-    """Mean of the last states over the text's tokens, then a linear layer."""
-
-    def __init__(self, width: int, outputs: int, dropout: float) -> None:
-        super().__init__()
-        self.dropout = nn.Dropout(dropout)
-        self.classifier = nn.Linear(width, outputs)
-        nn.init.normal_(self.classifier.weight, std=0.02)
-        nn.init.zeros_(self.classifier.bias)
-
-    def forward(self, states: Tensor, attention_mask: Tensor) -> Tensor:
-        """states [n, longest, width], attention_mask [n, longest] → logits [n, outputs]."""
-        weights = attention_mask[..., None].to(states.dtype)
-        return self.classifier(self.dropout((states * weights).sum(1) / weights.sum(1)))
-
-
-class HfModel(MultiTaskModel):
-    """`base` and `heads` hold every parameter once. The native models that join them are kept unregistered: each of them
-    contains the base, which would otherwise be in the state dict once per task."""
-
-    def __init__(self, base: nn.Module, precision: str) -> None:
-        super().__init__()
-        self.base = base
-        self.heads = nn.ModuleDict()
-        self.precision = precision
-        self.bf16_evaluation = False  # float32, as an export predicts; whoever ranks many rows may choose otherwise
-        self.objectives: dict[str, Objective] = {}
-        self.natives: dict[str, Native] = {}
-
-    def add_native(self, task: Task, native: Native, head: dict[str, nn.Module]) -> None:
-        self.heads[head_key(task.name)] = nn.ModuleDict(head)
-        self.natives[task.name] = native
-        self.objectives[task.name] = task.objective
-
-    def add_mean(self, task: Task, head: MeanHead) -> None:
-        self.heads[head_key(task.name)] = head
-        self.objectives[task.name] = task.objective
-
-    def train(self, mode: bool = True) -> HfModel:
-        super().train(mode)
-        for native in self.natives.values():
-            native.training = mode  # not its children: they are this model's own
-        return self
-
-    def forward(self, task: str, batch: Batch) -> Tensor:
-        inputs = {name: batch[name] for name in MODEL_INPUTS if name in batch}
-        with self._autocast(next(iter(inputs.values())).device):
-            logits = self._logits(task, inputs)
-        logits = logits.float()
-        if self.objectives[task] == Objective.CHOICE:
-            return spread_choices(logits.reshape(-1), batch["choices"])
-        return logits[:, 0] if self.objectives[task] == Objective.REGRESSION else logits
-
-    def _autocast(self, device: torch.device) -> AbstractContextManager[Any]:
-        bf16 = self.bf16_evaluation
-        if self.training:
-            bf16 = self.precision == "bf16" or (self.precision == "auto" and computes_bf16(device))
-        return torch.autocast(device.type, torch.bfloat16) if bf16 else nullcontext()
-
-    def _logits(self, task: str, inputs: dict[str, Tensor]) -> Tensor:
-        native = self.natives.get(task)
-        if native is None:
-            states = self.base(**inputs).last_hidden_state
-            return self.heads[head_key(task)](states, inputs["attention_mask"])
-        if self.objectives[task] == Objective.CHOICE:
-            # One "row" with all the batch's texts as its choices: the class scores them one by one anyway.
-            inputs = {name: value[None] for name, value in inputs.items()}
-        return native(**inputs).logits
+from sidequest.tasks.task import Form, Task
 
 
 class HfFamily(Family):
@@ -128,13 +65,14 @@ class HfFamily(Family):
     Settings = HfSettings
     settings: HfSettings
     powers: ClassVar[frozenset[type]] = KINDS["hf"].powers
-    default_learning_rate: ClassVar[float] = 5e-5
 
     def __init__(self, suite: Suite, settings: HfSettings) -> None:
         super().__init__(suite, settings)
         self.encoder: Encoder = resolve(settings.encoder)
         self.config = load_config(self.encoder, layers=settings.layers, dropout=settings.dropout)
         base = skeleton(self.encoder, self.config)
+        # Adam's best rate falls with the width (Yang et al., 2022): 5e-5 for BERT-base, 1e-4 for MiniLM.
+        self.default_learning_rate = 1e-4 * min(1.0, 384 / base.config.hidden_size)
         self.vision = base.main_input_name == "pixel_values"
         for task in suite.tasks.values():
             if (task.form == Form.IMAGE) != self.vision:
@@ -172,10 +110,31 @@ class HfFamily(Family):
             tokens = tokenise_words(self.word_tokeniser, rows, self.limit)
             tags = None if examples.target is None else flat_tags(examples)
             return TextInputs(tokens, None, None, tags, self.pad)
-        texts = Texts.of(task, examples)
+        texts, targets = Texts.of(task, examples), Targets(task, examples, self.scales[task.name])
         length = self.settings.max_length if self.limit is None else min(self.settings.max_length, self.limit)
+        if self.apart(task):
+            assert texts.second is not None
+            of_rows = texts.first if texts.counts is None else _first_of_each(texts.first, texts.counts)
+            first = tokenise_texts(self.tokeniser, of_rows, None, length, types=False)
+            second = tokenise_texts(self.tokeniser, texts.second, None, length, types=False)
+            return SeparateTexts(first, second, targets, texts.counts, self.pad)
         tokens = tokenise_texts(self.tokeniser, texts.first, texts.second, length, types=self.types)
-        return TextInputs(tokens, Targets(task, examples, self.scales[task.name]), texts.counts, None, self.pad)
+        return TextInputs(tokens, targets, texts.counts, None, self.pad)
+
+    @cached_property
+    def pooling(self) -> str:
+        """`native` or `mean`: what heads read of a text."""
+        if self.settings.pooling != "auto":
+            return self.settings.pooling
+        return "mean" if self.encoder.pools_by_mean() else "native"
+
+    def apart(self, task: Task) -> bool:
+        """Whether the two texts of a task's pairs are encoded each by itself."""
+        if not has_pairs(task):
+            return False
+        if self.settings.pairing == "auto":
+            return self.encoder.pools_by_mean()
+        return self.settings.pairing == "bi"
 
     @cached_property
     def states(self) -> EncoderStates:
@@ -195,7 +154,7 @@ class HfFamily(Family):
     def build(self, seed: int) -> HfModel:
         base = copy.deepcopy(self.pretrained.model)
         tasks = list(self.suite.tasks.values())
-        natives = {task.name: empty_native(task, base.config) for task in tasks if not self._mean(task)}
+        natives = {task.name: empty_native(task, base.config) for task in tasks if not self._linear(task)}
         if not any(uses_pooler(native) for native in natives.values()):
             if getattr(base, "pooler", None) is not None:
                 base.pooler = None
@@ -211,12 +170,28 @@ class HfFamily(Family):
                 model.add_native(task, native, attach(native, base, seed, task.name))
             else:
                 with seeded(seed, "head", task.name):
-                    model.add_mean(task, MeanHead(base.config.hidden_size, task.outputs, self._dropout()))
+                    width = base.config.hidden_size * (4 if self.apart(task) else 1) + self.apart(task)
+                    model.add_head(task, LinearHead(width, task.outputs, self._dropout()))
+        if self.settings.start == "readout":
+            for task in tasks:
+                self._start(model, task, seed)
         return model
 
-    def _mean(self, task: Task) -> bool:
-        # Tags need a state per word and a vision transformer has its own pooling: both stay native.
-        return self.settings.pooling == "mean" and task.form not in (Form.TOKENS, Form.IMAGE)
+    def _linear(self, task: Task) -> bool:
+        """Whether a task's head is sidequest's linear one. Tags need a state per word and a vision transformer has its own
+        pooling: both stay native."""
+        return task.form not in (Form.TOKENS, Form.IMAGE) and (self.pooling == "mean" or self.apart(task))
+
+    def _start(self, model: HfModel, task: Task, seed: int) -> None:
+        """Start a task's head at a read-out: of the cached states where the head reads these, else of what reaches it."""
+        standardise = self.scales[task.name].standardise
+        if self._linear(task) and self.apart(task) == has_pairs(task):
+            start_at_read_out(model, task, self.features, standardise, self.features_key())
+            return
+        own = seed if self.pretrained.fresh or has_drawn_layers(model, task) else None
+        read = [self.pooling, self.settings.layers, self.settings.max_length, own]
+        key = ["head", HEAD_VERSION, self.encoder.fingerprint(), self.encoder.tokeniser_fingerprint(), *read]
+        start_at_read_out(model, task, layer_inputs(model, self.inputs), standardise, key)
 
     def _dropout(self) -> float:
         rate = self.settings.dropout
@@ -228,21 +203,30 @@ class HfFamily(Family):
         # What was done to the base is done: the exported encoder is a plain one. It predicts in float32, as plain transformers.
         done = {"layers": None, "freeze": 0, "lora": None, "precision": "fp32"}
         settings = self.settings.model_copy(update={"kind": self.kind, **done})
+        settings = settings.model_copy(
+            update={"pooling": self.pooling, "pairing": "bi" if self.apart(task) else "cross", "encoder": "."}
+        )
+        scale, units = self.scales[task.name], None  # units: of a regression, where they are not in the weights
         with atomic_directory(directory) as place:
-            if self._mean(task):
-                with quiet_transformers():
-                    base.save_pretrained(place / ENCODER)
-                self._save_preparation(task, place / ENCODER)
-                head = model.heads[head_key(task.name)].state_dict()
-                write_weights(place, {f"heads.{head_key(task.name)}.{name}": value for name, value in head.items()})
-                settings = settings.model_copy(update={"encoder": ENCODER})
-                loads, scale = "sidequest.models.load", self.scales[task.name]
+            preparation = place
+            if not self._linear(task):
+                save_native(model.natives[task.name], base, task, scale, place)
+                loads_with = f"transformers.{auto_class(task)}"
             else:
-                save_native(model.natives[task.name], base, task, self.scales[task.name], place)
-                self._save_preparation(task, place)
-                settings = settings.model_copy(update={"encoder": "."})
-                loads, scale = f"transformers.{auto_class(task)}", None  # the units are in the weights
-            write_card(place, task, settings, loads_with=loads, scale=scale)
+                head = model.heads[head_key(task.name)]
+                assert isinstance(head, LinearHead)
+                classifier = None if self.apart(task) else hf_export.token_classifier(task, base.config)
+                if classifier is not None:
+                    hf_export.save_token_classifier(classifier, head, base, task, scale, place)
+                    loads_with = f"transformers.{hf_export.TOKEN_CLASS}"
+                else:
+                    hf_export.save_apart(head, base, task, place)
+                    settings, preparation = settings.model_copy(update={"encoder": ENCODER}), place / ENCODER
+                    loads_with, units = "sidequest.models.load", scale
+            self._save_preparation(task, preparation)
+            write_card(place, task, settings, loads_with=loads_with, scale=units)
+            text = hf_export.how_to_load(task, loads_with, self.settings.max_length)
+            write_atomically(place / "README.md", text.encode())
 
     def _save_preparation(self, task: Task, place: Path) -> None:
         if self.vision:
@@ -262,10 +246,10 @@ class HfFamily(Family):
         import transformers
 
         (task,) = self.suite.tasks.values()
-        if self._mean(task):
-            model = self.build(0)  # the base is the exported encoder; the weights beside it are the head's
-            model.load_state_dict(model.base.state_dict(prefix="base.") | load_file(directory / WEIGHTS))
-            return model.eval()
+        if self._linear(task):
+            if (directory / ENCODER).is_dir():
+                return hf_export.load_head(self.build(0), task, directory)
+            return hf_export.load_token_classifier(task, directory, self.settings.precision)
         with quiet_transformers():
             native = getattr(transformers, auto_class(task)).from_pretrained(directory, dtype=torch.float32)
         prefix = native.base_model_prefix
@@ -274,4 +258,9 @@ class HfFamily(Family):
         return model.eval()
 
     def fingerprint(self) -> str:
-        return digest([self.encoder.fingerprint(), self.encoder.tokeniser_fingerprint()])
+        return digest([self.encoder.fingerprint(), self.encoder.tokeniser_fingerprint(), self.pooling])
+
+
+def _first_of_each(texts: list[str], counts: np.ndarray) -> list[str]:
+    """Of texts that are repeated for each unit of a row: one for each row."""
+    return [texts[start] for start in np.cumsum(counts) - counts]

@@ -35,8 +35,8 @@ def auto_class(task: Task) -> str:
     }[task.objective]
 
 
-def empty_native(task: Task, base_config: Any) -> Native:
-    """The task's class without values (on the meta device), with labels and problem type in its configuration."""
+def empty_native(task: Task, base_config: Any, name: str | None = None) -> Native:
+    """The task's class, or the one named, without values (on the meta device), its labels and problem type configured."""
     import transformers
 
     config = copy.deepcopy(base_config)
@@ -51,7 +51,9 @@ def empty_native(task: Task, base_config: Any) -> Native:
         }.get(task.objective)
         if len(task.labels) < 2:
             config.problem_type = None  # transformers reads one label as a regression and refuses the other word
-    name = auto_class(task)
+    elif name is not None:  # a class that does not score choices by itself
+        config.num_labels = 1
+    name = name or auto_class(task)
     with quiet_transformers(), torch.device("meta"):
         try:
             return getattr(transformers, name).from_config(config)
@@ -103,6 +105,15 @@ def last_linear(native: Native, outputs: int) -> str:
     if not found:
         raise SettingsError(f"{type(native).__name__} does not end in a linear layer, so its target cannot be rescaled")
     return found[-1]
+
+
+def final_layer(native: Native, outputs: int) -> nn.Linear | None:
+    """The layer that gives the logits, if the head ends in a linear one with a bias."""
+    try:
+        layer = native.get_submodule(last_linear(native, outputs))
+    except SettingsError:
+        return None
+    return layer if layer.bias is not None else None
 
 
 def fold_target(state: dict[str, Tensor], layer: str, scale: TargetScale) -> None:

@@ -81,7 +81,7 @@ class PooledFamily(FrozenFamily):
     Settings = PooledSettings
     settings: PooledSettings
     forms: ClassVar[tuple[Form, ...]] = (Form.TEXT, Form.PAIR, Form.CHOICES)
-    default_learning_rate: ClassVar[float] = 1e-3
+    default_learning_rate = 1e-3
 
     def inputs(self, task: Task, examples: Examples) -> Inputs:
         return VectorInputs(self.locate(task, examples, "pooled"), Targets(task, examples, self.scales[task.name]))

@@ -6,7 +6,7 @@
   pair's features [u; v; u ⋆ v; |u − v|] are wider than a single text's u, which is padded with zeros. A sentence to tag has the
   mean over its words.
 
-A multiple-choice row has the mean over its choices.
+A multiple-choice row has the mean over its choices, a pair of texts that are encoded apart the mean over the two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from sidequest.errors import SettingsError
 from sidequest.models.base import Batch, MultiTaskModel, head_key
-from sidequest.models.hf import HfModel
+from sidequest.models.hf_model import HfModel
 
 
 class PooledOutput:
@@ -57,8 +57,12 @@ class PooledOutput:
         features = kept[0].float()
         if features.ndim == 3:
             features = _mean(features, batch["words"])
-        if "choices" in batch:
-            features = _mean_of_choices(features, batch["choices"])
+        if self.base is not None and "text_rows" in batch:
+            features = _mean_of_texts(features, batch["text_rows"], len(logits))
+        elif "choices" in batch:
+            counts = batch["choices"]
+            rows = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
+            features = _mean_of_texts(features, rows, len(counts))
         features = functional.dropout(features, self.dropout, self.model.training)
         return logits, functional.pad(features, (0, self.width - features.shape[1]))
 
@@ -101,8 +105,7 @@ def _mean(states: Tensor, inside: Tensor) -> Tensor:
     return (states * weights).sum(1) / weights.sum(1).clamp(min=1)
 
 
-def _mean_of_choices(features: Tensor, counts: Tensor) -> Tensor:
-    """features [sum of counts, width] → [n, width]."""
-    owner = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
-    sums = features.new_zeros(len(counts), features.shape[1]).index_add_(0, owner, features)
-    return sums / counts[:, None]
+def _mean_of_texts(features: Tensor, rows: Tensor, count: int) -> Tensor:
+    """features [texts, width], rows int64 [texts] → [count, width]: the mean over the texts of each row."""
+    sums = features.new_zeros(count, features.shape[1]).index_add_(0, rows, features)
+    return sums / torch.bincount(rows, minlength=count)[:, None]

@@ -61,3 +61,17 @@ def concatenate(parts: Sequence[Ragged]) -> Ragged:
     """The rows of several arrays one after another."""
     values = np.concatenate([part.values for part in parts])
     return Ragged.of_lengths(values, np.concatenate([part.lengths for part in parts]))
+
+
+def token_batches(lengths: np.ndarray, tokens: int) -> list[np.ndarray]:
+    """All rows once, shortest first, as many in a batch as fit into `tokens` when padded to the longest of them."""
+    order = np.argsort(lengths, kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        # Rows come in order of length: the batch grows while (rows so far) · (this row's length) fits.
+        ahead = lengths[order[start : start + tokens]]
+        fits = np.arange(1, len(ahead) + 1) * np.maximum(ahead, 1) <= tokens
+        size = max(1, int(fits.sum()))
+        batches.append(order[start : start + size])
+        start += size
+    return batches

@@ -10,7 +10,8 @@ from sidequest.settings import TrainSettings
 from sidequest.tasks.task import TaskCard
 
 RATE_FACTOR, LENGTH_FACTOR = 8.0, 3.0  # the search goes this far above and below the default
-FALLBACK_RATE = 1e-3  # for kinds of model that give no rate of their own
+FALLBACK_RATES = {"hf": 1e-4}  # where the settings give no rate, since it is the model's own
+OTHER_RATE = 1e-3
 DROPOUTS = (0.0, 0.1, 0.3, 0.5)
 
 
@@ -34,7 +35,7 @@ Space = dict[str, Range | Choice]  # by the name of the setting: train.learning_
 
 def search_space(kind: str, card: TaskCard, model: ModelSettings, train: TrainSettings) -> Space:
     """The space around the settings that the primary would be trained with untuned."""
-    rate = train.learning_rate or FALLBACK_RATE
+    rate = train.learning_rate or FALLBACK_RATES.get(kind, OTHER_RATE)
     space: Space = {
         "train.learning_rate": Range(rate / RATE_FACTOR, rate * RATE_FACTOR),
         "train.epochs": Range(train.epochs / LENGTH_FACTOR, train.epochs * LENGTH_FACTOR),

@@ -154,5 +154,37 @@ class TextInputs(Inputs):
         return batch if self.targets is None else self.targets.into(batch, positions)
 
 
+class SeparateTexts(Inputs):
+    """Pairs whose two texts are encoded each by itself: of a pair, or of a premise with each of its choices.
+
+    Batches: `input_ids` and `attention_mask`, int64 [texts, longest]: the rows' first texts, then their second ones; `first` and
+    `second`, int64 [units]: the texts that make a unit (a pair, or a premise and a choice); `text_rows`, int64 [texts]: the row
+    of each text.
+    """
+
+    def __init__(self, first: Tokens, second: Tokens, targets: Targets, counts: np.ndarray | None, pad: int) -> None:
+        """first: of each row. second: of each unit. counts: int64 [rows], the units of each row; None: one each."""
+        self.texts, self.targets, self.pad = concatenate([first.ids, second.ids]), targets, pad
+        self.counts, self.choices = np.ones(len(first.ids), np.int64) if counts is None else counts, counts is not None
+        self.start = np.cumsum(self.counts) - self.counts  # a row's first unit
+        self.lengths = first.ids.lengths + _sums(second.ids.lengths, self.start)
+
+    def collate(self, positions: np.ndarray) -> Batch:
+        counts, rows = self.counts[positions], np.arange(len(positions))
+        second = len(self.counts) + ranges(self.start[positions], counts)
+        texts, owner = np.concatenate([positions, second]), np.repeat(rows, counts)
+        lengths = self.texts.offsets[texts + 1] - self.texts.offsets[texts]
+        batch: Batch = {
+            "input_ids": torch.from_numpy(self.texts.pad(texts, self.pad)),
+            "attention_mask": torch.from_numpy(mask(lengths, int(lengths.max(initial=0))).astype(np.int64)),
+            "first": torch.from_numpy(owner),
+            "second": torch.from_numpy(len(positions) + np.arange(len(second))),
+            "text_rows": torch.from_numpy(np.concatenate([rows, owner])),
+        }
+        if self.choices:
+            batch["choices"] = torch.from_numpy(counts)
+        return self.targets.into(batch, positions)
+
+
 def _sums(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return np.add.reduceat(values, starts) if len(starts) else np.zeros(0, dtype=np.int64)

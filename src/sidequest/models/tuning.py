@@ -35,8 +35,20 @@ def freeze_layers(base: Any, count: int) -> None:
         parameter.requires_grad_(learning[name] and id(parameter) in free)
 
 
-def layer_list(base: Any) -> nn.ModuleList:
-    """The encoder's layers, first to last, whatever the architecture calls them."""
+def layers_above(base: Any) -> dict[str, int]:
+    """How many of the encoder's layers stand above each of its parameters, by name: all of them above the embeddings, none above
+    the last layer, a norm after it and a pooler."""
+    layers = layer_list(base, "train.layer_decay")
+    at = {id(p): len(layers) - 1 - depth for depth, layer in enumerate(layers) for p in layer.parameters()}
+    last = [
+        child for child in base.children() if "Norm" in type(child).__name__ or child is getattr(base, "pooler", None)
+    ]
+    at |= {id(p): 0 for child in last for p in child.parameters()}
+    return {name: at.get(id(p), len(layers)) for name, p in base.named_parameters()}
+
+
+def layer_list(base: Any, setting: str = "model.freeze") -> nn.ModuleList:
+    """The encoder's layers, first to last, whatever the architecture calls them. setting: what needs them, for the message."""
     depth = base.config.num_hidden_layers
     for module in base.modules():
         if isinstance(module, nn.ModuleList) and len(module) == depth:
@@ -45,8 +57,8 @@ def layer_list(base: Any) -> nn.ModuleList:
                 break
             return module
     raise SettingsError(
-        f"model.freeze: the layers of the architecture {base.config.model_type!r} share their weights, so they cannot be "
-        "frozen one by one; leave model.freeze at 0, or use model.kind=bilstm or pooled, where the whole encoder is frozen"
+        f"{setting}: the layers of the architecture {base.config.model_type!r} share their weights, so they cannot be told "
+        "apart; leave it out, or use model.kind=bilstm or pooled, where the whole encoder is frozen"
     )
 
 

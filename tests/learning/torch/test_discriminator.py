@@ -12,9 +12,10 @@ from sidequest.learning.protocol import Discrimination, TaskDiscriminator
 from sidequest.learning.torch import ranking
 from sidequest.learning.torch.discriminator import balance, discriminator_loss, positive_weights, sampled, scores_of
 from sidequest.learning.torch.powers import PowerStores
-from sidequest.learning.torch.ranking import RankedChunks, agreement, token_batches
+from sidequest.learning.torch.ranking import RankedChunks, agreement
 from sidequest.models.base import MultiTaskModel
 from sidequest.models.pooled_output import PooledOutput
+from sidequest.models.ragged import token_batches
 from sidequest.search.discriminator_places import DiscriminatorPlaces
 from tests.helpers.tiny import tiny_learner
 from tests.helpers.word_suites import every_form, word_setup, word_task

@@ -183,3 +183,20 @@ def test_bad_optimizer_settings_never_reach_the_loop():
     family = TinyFamily(suite, CustomSettings())
     learner = TorchLearner(suite, family, TrainSettings(learning_rate=0.5))
     assert learner.optimizer.param_groups[0]["lr"] == 0.5
+
+
+def test_layers_further_from_the_heads_move_less():
+    """A step of plain SGD is the rate times the gradient: the ratio of two learners' steps is the factor."""
+    settings = {"optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.0, "clip": None, "learning_rate": 0.1}
+    depths = {"trunk.0.weight": 2, "trunk.0.bias": 2}
+    moved = []
+    for layer_decay in (1.0, 0.5):
+        learner = tiny_learner(layer_decay=layer_decay, **settings)
+        learner.model.layers_below_the_top = lambda: depths
+        learner.begin(10)
+        before = parameters(learner)
+        learner.train("main-one", 1)
+        moved.append({name: p.detach() - before[name] for name, p in learner.model.named_parameters()})
+    assert depths.keys() <= moved[0].keys()
+    for name, step in moved[0].items():
+        torch.testing.assert_close(moved[1][name], step * 0.5 ** depths.get(name, 0), rtol=1e-3, atol=1e-7)

@@ -103,6 +103,8 @@ def score_rows(core: Core, task: str) -> RowImportances:
 
 def _owners(batch: Batch) -> Tensor | None:
     """Which row each text belongs to, where rows have several."""
+    if "text_rows" in batch:
+        return batch["text_rows"]
     if "choices" not in batch:
         return None
     counts = batch["choices"]

@@ -132,7 +132,7 @@ class TorchLearner:
             torch.nn.utils.clip_grad_norm_(used, self.settings.clip)
         rate = self._learning_rate * schedule(self._step, self._total, self.settings)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["factor"]
         self.optimizer.step()
         self._step += 1
 

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from sidequest.models.base import MultiTaskModel
 from sidequest.settings import TrainSettings
 
 
-def new_optimizer(model: nn.Module, settings: TrainSettings, rate: float) -> torch.optim.Optimizer:
-    """Biases and normalisation gains are not decayed, as is usual."""
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-    ]
+def new_optimizer(model: MultiTaskModel, settings: TrainSettings, rate: float) -> torch.optim.Optimizer:
+    """Biases and normalisation gains are not decayed, as is usual. A group's `factor` stands on the learning rate: the layers of
+    a pretrained encoder learn the slower the further they are from the heads, if `layer_decay` is below 1."""
+    below = model.layers_below_the_top() if settings.layer_decay < 1 else {}
+    groups: dict[tuple[int, bool], dict[str, Any]] = {}
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        depth, decayed = below.get(name, 0), parameter.ndim > 1
+        weight_decay = settings.weight_decay if decayed else 0.0
+        new = {"params": [], "weight_decay": weight_decay, "factor": settings.layer_decay**depth}
+        groups.setdefault((depth, not decayed), new)["params"].append(parameter)
+    ordered = [group for _, group in sorted(groups.items(), key=lambda item: item[0])]
     if settings.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=rate, momentum=settings.momentum)
-    return torch.optim.AdamW(groups, lr=rate, fused=True)
+        return torch.optim.SGD(ordered, lr=rate, momentum=settings.momentum)
+    return torch.optim.AdamW(ordered, lr=rate, fused=True)
 
 
 def parameters_of(optimizer: torch.optim.Optimizer) -> list[Tensor]:

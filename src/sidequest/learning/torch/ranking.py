@@ -18,27 +18,13 @@ import torch
 from sidequest.files import digest, write_atomically
 from sidequest.models.base import Family, Inputs
 from sidequest.models.devices import batch_tokens, computes_bf16
-from sidequest.models.hf import HfModel
+from sidequest.models.hf_model import HfModel
 from sidequest.models.pooled_output import PooledOutput
+from sidequest.models.ragged import token_batches
 from sidequest.tasks.task import Task
 
-# Padded tokens in one pass. On a CPU larger passes leave its caches (see `models.states`).
 LEAST_AGREEMENT = 0.999  # Spearman's ρ with float32, for bfloat16 to be used
 AGREEMENT_ROWS = 256  # of each task, on which the two are compared
-
-
-def token_batches(lengths: np.ndarray, tokens: int) -> list[np.ndarray]:
-    """All rows once, shortest first, as many in a batch as fit into `tokens` when padded to the longest of them."""
-    order = np.argsort(lengths, kind="stable")
-    batches, start = [], 0
-    while start < len(order):
-        # Rows come in order of length: the batch grows while (rows so far) · (this row's length) fits.
-        ahead = lengths[order[start : start + tokens]]
-        fits = np.arange(1, len(ahead) + 1) * np.maximum(ahead, 1) <= tokens
-        size = max(1, int(fits.sum()))
-        batches.append(order[start : start + size])
-        start += size
-    return batches
 
 
 @dataclass
