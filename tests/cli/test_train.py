@@ -28,7 +28,7 @@ def test_settings_given_to_train_win_and_the_rest_is_the_recipes(selected):
     wider = open_source(selected, model={"hidden": 7})
     assert wider.other_model
     assert wider.setup.model.hidden == 7
-    assert wider.recipe.provenance["chosen_with"]["model"]["hidden"] == 50
+    assert wider.recipe.provenance["chosen_with"]["model"]["hidden"] == 128
 
 
 @minilm
