@@ -74,6 +74,6 @@ def test_a_run_never_fails_for_its_page(tmp_path, monkeypatch, capsys):
     def fail(directory):
         raise OSError("disk full")
 
-    monkeypatch.setattr("sidequest.runs.pages.write_page", fail)
+    monkeypatch.setattr("sidequest.report.page.write_page", fail)
     common.finish_page(directory, hostile_suite(), "select")
     assert "no page: OSError: disk full" in capsys.readouterr().err

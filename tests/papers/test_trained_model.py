@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 def setup() -> Setup:
     rows = {"top-left": 100, "parity": 100, "large": 0, "bottom-right": 0, "ink": 0, "shuffled": 0}
     suite = digits_suite(0, rows=rows, select_rows=50, report_rows=60)
-    return Setup.of(suite, train={"epochs": 5, "learning_rate": 0.003})
+    return Setup.of(suite, train={"epochs": 5, "learning_rate": 0.003, "evaluations": 5})
 
 
 @pytest.mark.parametrize("method", ["alphavil", "diw"])

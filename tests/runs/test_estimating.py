@@ -49,11 +49,12 @@ def test_a_training_is_counted_to_the_last_row(setup: Setup, method: str) -> Non
 
 
 def test_a_search_is_counted_as_it_runs(setup: Setup) -> None:
+    # With one candidate a greedy search always trains twice; with more, when it stops depends on scores that no estimate has.
+    setup = Setup(setup.suite.subset(["shuffled"]), setup.model, setup.train)
     real = select(setup, "heu-size")
     meter, recipe = dry_selection(setup, MethodChoice("heu-size"), 0)
-    assert meter.trials >= 2
-    # The real one may stop earlier: on the simulated learner every candidate helps a little.
-    assert real.cost.x <= meter.work / setup.single_run_work * 1.02
+    assert meter.trials == real.cost.trials == 2
+    assert meter.work / setup.single_run_work == pytest.approx(real.cost.x, rel=0.02)
     assert set(recipe.tasks) <= set(setup.suite.tasks)
 
 
