@@ -15,8 +15,8 @@ test: lint types imports
 check: test
 
 lint: $(READY)
-	$(BIN)/ruff format --check src tests benchmarks experiments
-	$(BIN)/ruff check src tests benchmarks experiments
+	$(BIN)/ruff format --check src tests benchmarks experiments examples
+	$(BIN)/ruff check src tests benchmarks experiments examples
 
 types: $(READY)
 	$(BIN)/mypy

@@ -96,15 +96,16 @@ def _own(kind: str, forms: tuple[Form, ...], about: str, tune: int = 0) -> Conte
             setup.family.inputs(task, rows)
 
     def run(task: Task, seed: int) -> Outcome:
-        import sidequest
+        from sidequest.runs.selecting import select
+        from sidequest.runs.training import train_recipe
 
         setup = own_setup(task, settings)
         if tune:
             from sidequest.runs.tuning import tune as tuned
 
             setup = tuned(setup, tune, seed=seed).apply(setup)
-        recipe = sidequest.select(setup, "single", seed=seed)
-        trained = sidequest.train_recipe(setup, recipe, seed)
+        recipe = select(setup, "single", seed=seed)
+        trained = train_recipe(setup, recipe, seed)
         return Outcome(trained.report, trained.select[task.metric])
 
     name = f"tuned-{kind}" if tune else kind

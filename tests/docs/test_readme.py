@@ -18,7 +18,9 @@ def test_the_python_of_readme_runs(capsys, tmp_path, monkeypatch):
     assert blocks
     for block in blocks:
         exec(compile(block, "README.md", "exec"), {})
-    assert "parity" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "Verdict:" in printed
+    assert "Model of" in printed
 
 
 def test_the_commands_of_readme_exist_with_their_options():

@@ -61,7 +61,7 @@ RESUMING = (tune, select, train, compare, oracle, score)  # a stopped one goes o
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from sidequest import __version__
+        from sidequest.version import __version__
 
         typer.echo(f"sidequest {__version__}")
         raise typer.Exit

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sidequest.methods.registry import MethodChoice
     from sidequest.model_settings import ModelSettings
     from sidequest.runs.estimating import Estimate
+    from sidequest.runs.pages import WrittenPage
     from sidequest.runs.setup import Setup
     from sidequest.tasks.suite import Suite
 
@@ -146,5 +147,9 @@ def finish_page(directory: Path, suite: Suite, name: str, model: ModelSettings |
     from sidequest.cli.arguments import own_command
     from sidequest.runs.pages import write_run_page
 
-    page = write_run_page(directory, suite, name, own_command(), model)
+    say_page(write_run_page(directory, suite, name, own_command(), model))
+
+
+def say_page(page: WrittenPage) -> None:
+    """Where a run's page is, or why it is not there."""
     typer.echo(f"the page: {page.path}" if page.problem is None else page.problem, err=page.problem is not None)

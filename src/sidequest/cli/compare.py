@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -60,6 +60,7 @@ def command(
 ) -> None:
     import json
 
+    from sidequest.api.calls import compare
     from sidequest.cli.arguments import chosen_methods, own_command
     from sidequest.cli.common import default_workers, make_setup, tell_long_texts
     from sidequest.cli.tables import print_comparison, print_primaries
@@ -88,8 +89,17 @@ def command(
     comparisons: dict[str, Comparison] = {}
     for setup in setups:
         place = out if len(setups) == 1 else out / setup.suite.primary
-        comparison = _compare(setup, wanted, seeds, place, budget, workers or default_workers(), track or [])
-        comparisons[setup.suite.primary] = comparison
+        result = compare(
+            setup,
+            wanted,
+            seeds=seeds,
+            directory=place,
+            budget=budget,
+            workers=workers or default_workers(),
+            track=track or (),
+            command=own_command(),
+        )
+        comparisons[setup.suite.primary] = comparison = result.record
         if not as_json:
             print_comparison(comparison)
             _say_where_the_page_is(place)
@@ -131,46 +141,3 @@ def _say_where_the_page_is(directory: Path) -> None:
 
     if (directory / PAGE).is_file():
         typer.echo(f"the page: {directory / PAGE}")
-
-
-def _compare(
-    setup: Setup,
-    methods: list[MethodChoice],
-    seeds: int,
-    out: Path,
-    budget: float | None,
-    workers: int,
-    track: list[str],
-) -> Comparison:
-    from sidequest.cli.arguments import own_command
-    from sidequest.progress import Progress, Several, show_progress
-    from sidequest.records.comparisons import Outcome
-    from sidequest.runs.comparing import compare
-    from sidequest.runs.tracking import log_outcome, tracking
-
-    train, kind = setup.train.model_dump(mode="json"), setup.model.model_dump(mode="json")
-    followed = {
-        "methods": {choice.name: choice.settings for choice in methods},
-        "seeds": seeds,
-        "budget": budget,
-        "model": kind,
-        "train": train,
-    }
-    with show_progress() as progress, tracking(track, out, NAME, followed) as log:
-
-        class Tracked(Progress):
-            def job(self, done: int, total: int, label: str, result: Any, x: float) -> None:
-                if isinstance(result, Outcome):
-                    scores = {"score": result.score, "x": result.x}
-                    log_outcome(log, out / result.directory, result.method, result.seed, scores)
-
-        return compare(
-            setup,
-            methods,
-            range(seeds),
-            out,
-            budget=budget,
-            workers=workers,
-            command=own_command(),
-            progress=Several(progress, Tracked()),
-        )

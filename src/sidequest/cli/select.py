@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -55,12 +54,12 @@ def command(
     dry_run: DryRunOption = False,
     device: DeviceOption = None,
 ) -> None:
-    from sidequest.cli.common import finish_page, make_setup, tell_long_texts
+    from sidequest.api.calls import select
+    from sidequest.cli.arguments import own_command
+    from sidequest.cli.common import make_setup, say_page, tell_long_texts
     from sidequest.methods import MethodChoice
-    from sidequest.progress import Progress, Several, show_progress
     from sidequest.records.runs import SelectionRecord
-    from sidequest.runs.selecting import select
-    from sidequest.runs.tracking import check_trackers, tracking
+    from sidequest.runs.tracking import check_trackers
 
     check_trackers(track or [])
     setup, settings = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run)
@@ -71,27 +70,19 @@ def command(
 
         tell_costs(estimate_selection(setup, choice, seed, workers), [choice], tune=tune)
         return
-    name = choice.name
     tell_long_texts(setup)
-    facts = setup.provenance(name, settings, seed)
-    followed = {"method": name} | {key: value for key, value in facts.items() if key not in ("data", "rows")}
-    with show_progress() as progress, tracking(track or [], out, NAME, followed) as log:
-
-        class Tracked(Progress):
-            def round(self, done: int, total: int | None, entry: Mapping[str, Any], x: float) -> None:
-                log({**entry, "x": x}, done)
-
-        recipe = select(
-            setup,
-            choice,
-            seed=seed,
-            directory=out,
-            workers=workers,
-            storage=storage,
-            ray=ray,
-            progress=Several(progress, Tracked()),
-        )
-        log({"cost": recipe.cost.model_dump(), "shares": recipe.phases[-1].shares}, 0)
+    made = select(
+        setup,
+        choice,
+        seed=seed,
+        directory=out,
+        workers=workers,
+        storage=storage,
+        ray=ray,
+        track=track or (),
+        command=own_command(),
+    )
+    recipe = made.recipe
     for index, phase in enumerate(recipe.phases):
         shares = ", ".join(f"{name} {phase.shares[name]:g}" for name in phase.tasks)
         typer.echo(f"phase {index + 1} ({phase.order}): {shares}")
@@ -99,7 +90,7 @@ def command(
     if heads := SelectionRecord.read(out).heads:
         shown = "; ".join(f"{what} {len(tasks)} ({', '.join(tasks) or 'none'})" for what, tasks in heads.items())
         typer.echo(f"head importances: {shown}")
-    finish_page(out, setup.suite, NAME, setup.model)
+    say_page(made.page)
     for note in recipe.evidence.get("notes", []):
         typer.echo(f"note: {note}")
     typer.echo(f"next: sidequest train {out}")

@@ -40,13 +40,13 @@ def command(
     dry_run: DryRunOption = False,
     device: DeviceOption = None,
 ) -> None:
-    from sidequest.cli.common import finish_page, tell_long_texts
+    from sidequest.cli.arguments import own_command
+    from sidequest.cli.common import say_page, tell_long_texts
     from sidequest.errors import SettingsError
-    from sidequest.progress import Progress, Several, show_progress
-    from sidequest.runs.setup import Setup
+    from sidequest.progress import show_progress
+    from sidequest.runs.final_model import prepared, train_source
     from sidequest.runs.sources import open_source
-    from sidequest.runs.tracking import check_trackers, tracking
-    from sidequest.runs.training import own_weights, train_recipe
+    from sidequest.runs.tracking import check_trackers
     from sidequest.settings import parse_assignments
 
     check_trackers(track or [])
@@ -67,15 +67,11 @@ def command(
         out = source
     for note in opened.notes:
         typer.echo(note)
-    whole = setup.suite
     if calibrate:
         from sidequest.models.calibration import check_calibration
 
-        check_calibration(whole.tasks[whole.primary])
-    seed = int(recipe.provenance.get("seed", 0)) if seed is None else seed
-    own = None if opened.other_model or not source.is_dir() else own_weights(opened.directory, recipe, seed)
-    if own is None and setup.suite.goal == "primary":  # candidates that the recipe leaves out need no heads
-        setup = Setup(setup.suite.subset(recipe.auxiliaries), setup.model, setup.train, setup.tuning)
+        check_calibration(setup.suite.tasks[setup.suite.primary])
+    seed, setup, _ = prepared(opened, seed)
     if dry_run:
         from sidequest.cli.common import tell_costs
         from sidequest.runs.estimating import estimate_training
@@ -83,23 +79,10 @@ def command(
         tell_costs(estimate_training(setup, recipe, seed))
         return
     tell_long_texts(setup)
-    facts = {"method": recipe.method, **recipe.provenance, "seed": seed}
-    shown = {key: value for key, value in facts.items() if key not in ("data", "rows")}
-    with show_progress() as progress, tracking(track or [], out, NAME, shown) as log:
-
-        class Tracked(Progress):
-            seen: float | None = None
-
-            def training(self, done: int, total: int, best: float | None, label: str = "") -> None:
-                if best is not None and best != self.seen:
-                    log({"best on select": best}, done)
-                    self.seen = best
-
-        listeners = Several(progress, Tracked())
-        trained = train_recipe(setup, recipe, seed, directory=out, trained=own, progress=listeners, calibrate=calibrate)
-        for entry in trained.history:
-            log({"select": entry["score"]}, entry["batches"])
-        log({"final": {"select": trained.select, "report": trained.report}, "majority": trained.majority}, 0)
+    with show_progress() as progress:
+        trained, page = train_source(
+            opened, out, seed=seed, calibrate=calibrate, track=track or (), progress=progress, command=own_command()
+        )
     for split, scores in (("select", trained.select), ("report", trained.report)):
         typer.echo(f"{split}: " + ", ".join(f"{name} {fixed(value, 4)}" for name, value in scores.items()))
     if trained.majority is not None:
@@ -111,8 +94,6 @@ def command(
             f"calibrated on {fitted.split}: temperature {fitted.temperature:.3f}, negative log-likelihood "
             f"{fitted.loss[0]:.4f} → {fitted.loss[1]:.4f}, calibration error {fitted.error[0]:.4f} → {fitted.error[1]:.4f}"
         )
-    if not (out / "recipe.json").exists():
-        recipe.write(out / "recipe.json")  # so that the directory says what its model was trained on
-    finish_page(out, whole, NAME, setup.model)
+    say_page(page)
     typer.echo(f"model: {out / 'model'}")
     typer.echo(f"next: sidequest predict {out / 'model'} FILE")

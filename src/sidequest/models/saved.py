@@ -17,7 +17,6 @@ from pydantic import Field, FiniteFloat, PositiveInt, model_validator
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from sidequest import __version__
 from sidequest.errors import SettingsError
 from sidequest.files import file_digest, read_json, write_atomically
 from sidequest.model_settings import AnyModelSettings, ModelSettings
@@ -26,6 +25,7 @@ from sidequest.models.encoders import Encoder
 from sidequest.records.base import Part, Record
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.task import Form, Objective, Task
+from sidequest.version import __version__
 
 CARD = "sidequest.json"
 READING = "reading.json"  # of sidequest 0.1, beside the card: how the user's files are read

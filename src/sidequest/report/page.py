@@ -13,7 +13,6 @@ from typing import ClassVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-import sidequest
 from sidequest.errors import SettingsError
 from sidequest.files import write_atomically
 from sidequest.formatting import fixed, seeds_of
@@ -31,6 +30,7 @@ from sidequest.report.provenance import data_table, settings_text, versions_tabl
 from sidequest.report.reading import Compared, Run, facts_of, open_directory
 from sidequest.report.tabulating import Table
 from sidequest.report.training import learning_curves, training_curve
+from sidequest.version import __version__
 
 PAGE = "report.html"
 TABLES = "tables"  # the directory of csv files
@@ -205,5 +205,5 @@ def render(page: Page | PrimariesPage | FitPage) -> str:
         page=page,
         figures=script_json(figures),
         plotly=packed_plotly() if figures else "",
-        version=sidequest.__version__,
+        version=__version__,
     )

@@ -23,7 +23,7 @@ from sidequest.tasks.task import Form, Objective
 
 if TYPE_CHECKING:
     from sidequest.models.predictions import Predictions
-    from sidequest.models.predictor import Member
+    from sidequest.models.predictor import Member, Predictor
 
 FORMATS = (".csv", ".jsonl", ".parquet")
 SEPARATOR = ";"  # between the labels of a row, where the training files had lists
@@ -93,7 +93,11 @@ def predict_file(models: Sequence[Path], file: Path, *, factory: str | None = No
         if not directory.is_dir():
             raise SettingsError(f"{directory}: not a model directory; `sidequest train` writes one")
     predictor = Predictor.ensemble([load(directory, factory=factory) for directory in models])
-    rows = read_new_rows(file, predictor.task)
+    return predict_rows(predictor, read_new_rows(file, predictor.task))
+
+
+def predict_rows(predictor: Predictor, rows: NewRows) -> PredictedFile:
+    """Predict rows, and score those that have labels."""
     predictions = predictor.predict(rows.examples)
     scores = None if rows.target is None else predictions.scores(rows.target, rows.labelled)
     return PredictedFile(
@@ -152,6 +156,17 @@ def as_parquet(columns: Mapping[str, list[Any]]) -> bytes:
     out = io.BytesIO()
     pq.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), out)
     return out.getvalue()
+
+
+def flat_columns(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """A column `probability_LABEL` for each class of rows that have one answer; lists stay lists."""
+    out: dict[str, list[Any]] = {}
+    for name, values in columns.items():
+        if name == "probabilities" and values and isinstance(values[0], dict):
+            out |= {f"probability_{label}": [row[label] for row in values] for label in values[0]}
+        else:
+            out[name] = values
+    return out
 
 
 def _probability_columns(rows: list[Any]) -> dict[str, list[str]]:

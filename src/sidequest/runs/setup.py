@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import sidequest
 from sidequest.errors import RunMismatch, SettingsError
 from sidequest.files import digest
 from sidequest.learning.fit import single_run_work
@@ -22,6 +21,7 @@ from sidequest.tasks.lengths import long_texts_message
 from sidequest.tasks.pool import Pool
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import TaskCard
+from sidequest.version import __version__
 
 if TYPE_CHECKING:
     from sidequest.learning.torch.core import EncodedTasks
@@ -65,7 +65,7 @@ class Setup:
         model: a kind, or settings as a dictionary or an object.
         """
         defaults = suite.defaults or {}
-        section, given = defaults.get("model", {}), _plain_model(model)
+        section, given = defaults.get("model", {}), plain_model(model)
         kind = resolved_kind(suite, str(given.get("kind", section.get("kind", AUTO))))
         if kind != resolved_kind(suite, str(section.get("kind", AUTO))):
             # The section is for a model of another kind: what means the same for both is kept.
@@ -73,7 +73,7 @@ class Setup:
             section = {name: value for name, value in section.items() if name in shared}
         settings = model_settings({**section, **given, "kind": kind}, f"{where}: model")
         card, own = length_card(suite), defaults.get("train", {})
-        chosen = _plain(train, TrainSettings, "train")
+        chosen = plain_train(train)
         return cls(suite, settings, training_settings(kind, card, own, chosen, f"{where}: train"))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class Setup:
     def provenance(self, method: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
         """What a recipe says about where it comes from: enough to repeat it and to refuse other data."""
         return {
-            "sidequest": sidequest.__version__,
+            "sidequest": __version__,
             "suite": self.suite.name,
             "goal": self.suite.goal,
             "seed": seed,
@@ -218,8 +218,13 @@ class Setup:
         return digest(self.provenance(method, settings, seed) | {"method": method})
 
 
-def _plain_model(model: str | Mapping[str, Any] | ModelSettings | None) -> dict[str, Any]:
+def plain_model(model: str | Mapping[str, Any] | ModelSettings | None) -> dict[str, Any]:
+    """A kind, or settings as a dictionary or an object, as a dictionary."""
     return {"kind": model} if isinstance(model, str) else _plain(model, ModelSettings, "model")
+
+
+def plain_train(train: Mapping[str, Any] | TrainSettings | None) -> dict[str, Any]:
+    return _plain(train, TrainSettings, "train")
 
 
 def _plain(given: Any, cls: type[Settings], name: str) -> dict[str, Any]:

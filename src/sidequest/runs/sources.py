@@ -30,42 +30,44 @@ CARRIED = ("encoder", "max_length")  # model settings that mean the same for eve
 @dataclass(frozen=True)
 class Source:
     """directory: of the run that the recipe came from. other_model: whether it will be trained with another model than it was
-    chosen with. notes: what a user should know about where it comes from."""
+    chosen with. is_run: whether it is a run, not a recipe file alone. notes: what a user should know of its origin."""
 
     recipe: Recipe
     setup: Setup
     directory: Path
     other_model: bool = False
+    is_run: bool = True
     notes: list[str] = field(default_factory=list)
 
 
 def open_source(
     source: Path,
-    suite: str | None = None,
+    suite: str | Suite | None = None,
     *,
     model: dict[str, Any] | None = None,
     train: dict[str, Any] | None = None,
 ) -> Source:
     """source: a run directory, the directory of a comparison (its best method is taken), or a recipe file.
 
-    suite: needed where no run directory knows it; its own model and training settings then win over the recipe's.
+    suite: needed where no run directory knows it; a suite file's model and training settings then win over the recipe's.
     model, train: settings that win over both. Data that changed since the recipe was made are refused.
     """
     notes: list[str] = []
     if (source / Comparison.FILE).is_file():
-        source = _best_run(source, notes)
+        source, why = best_run(source)
+        notes.append(why)
     directory = source if source.is_dir() else source.parent
     path = source / "recipe.json" if source.is_dir() else source
     recipe = Recipe.read(path)
     loaded = _suite(suite, directory, source)
-    setup, other = _setup(loaded, recipe, model or {}, train or {}, path, use_suite=suite is not None)
+    setup, other = _setup(loaded, recipe, model or {}, train or {}, path, use_suite=isinstance(suite, str))
     if setup.suite.primary != recipe.primary:
         raise SettingsError(f"{path}: is for the primary {recipe.primary!r}, the suite's is {setup.suite.primary!r}")
     setup.check_data(recipe.provenance, recipe.tasks, path)
     if other:
         recipe = for_other_model(recipe, setup)
         notes.append(f"chosen with {_kind_of(recipe, 'chosen_with')}, trained with {setup.model.kind}")
-    return Source(recipe, setup, directory, other, notes)
+    return Source(recipe, setup, directory, other, source.is_dir(), notes)
 
 
 def for_other_model(recipe: Recipe, setup: Setup) -> Recipe:
@@ -91,8 +93,8 @@ def _stretched(phase: Phase, stretch: float, before: TrainSettings, setup: Setup
     return phase
 
 
-def _best_run(directory: Path, notes: list[str]) -> Path:
-    """The run of the method that the comparison's verdict speaks of, on its best seed on *select*; or of the baseline."""
+def best_run(directory: Path) -> tuple[Path, str]:
+    """The run of the method that a comparison's verdict speaks of, on its best seed on *select*, or of the baseline; and why."""
     comparison = Comparison.read(directory)
     row = best_row(comparison) or comparison.row(comparison.baseline)
     if row is None:
@@ -106,11 +108,13 @@ def _best_run(directory: Path, notes: list[str]) -> Path:
         raise SettingsError(f"{directory}: the runs of {row.method} are not here; run the comparison again")
     best = max(here, key=lambda outcome: (outcome.select_score, -outcome.seed))
     why = "it helps" if row.verdict == "helps" else "no method is shown to help"
-    notes.append(f"{row.method}, seed {best.seed}: {why}; the best of its {len(here)} seeds on select")
-    return directory / best.directory
+    said = f"{row.method}, seed {best.seed}: {why}; the best of its {len(here)} seeds on select"
+    return directory / best.directory, said
 
 
-def _suite(given: str | None, directory: Path, source: Path) -> Suite:
+def _suite(given: str | Suite | None, directory: Path, source: Path) -> Suite:
+    if isinstance(given, Suite):
+        return given
     if given is not None:
         return load_suite(given)
     if not (directory / "run.json").exists():

@@ -34,7 +34,7 @@ LENGTH_QUANTILES = (0, 0.5, 0.95, 1)
 RARE = 10  # a label that another outnumbers so many times may be a misspelling of it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CheckReport:
     """Problems, and facts for display: for each task its objective, metric, notes and, per split, rows, labels and lengths.
 
@@ -59,6 +59,9 @@ class CheckReport:
             "problems": [problem.to_json() for problem in self.problems],
             "tasks": self.facts,
         }
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
         """The report as plain text, errors first."""

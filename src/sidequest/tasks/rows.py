@@ -53,8 +53,12 @@ def examples_in_memory(data: Any, task: Task) -> Examples:
 
 
 def read_new_rows(path: Path, task: Task) -> NewRows:
-    """The rows of a file to predict, with what is known of their labels. A fault in labels stops no prediction."""
-    table = read_table(path, task.inputs)
+    """The rows of a file to predict, with what is known of their labels."""
+    return new_rows(read_table(path, task.inputs), task)
+
+
+def new_rows(table: Table, task: Task) -> NewRows:
+    """The rows of a table to predict, with what is known of their labels. A fault in labels stops no prediction."""
     columns = column_names(task)
     examples = rows_to_examples(table, columns)
     nothing = np.zeros(0, dtype=np.int64)

@@ -1,0 +1,171 @@
+"""`compare` and `select` for Python: suites, methods, settings and paths in whatever shape a user has them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sidequest.api.results import ComparisonResult, Selection
+from sidequest.api.suites import as_setup
+from sidequest.errors import SettingsError
+from sidequest.files import digest
+from sidequest.methods.registry import MethodChoice, MethodLike, Methods, choices_of
+from sidequest.model_settings import ModelSettings
+from sidequest.progress import Progress, Several, show_progress
+from sidequest.records.comparisons import Outcome
+from sidequest.runs import comparing, selecting
+from sidequest.runs.pages import write_run_page
+from sidequest.runs.setup import Setup
+from sidequest.runs.tracking import check_trackers, log_outcome, tracking
+from sidequest.settings import Settings, TrainSettings
+from sidequest.tasks.suite import Suite as LoadedSuite
+
+SuiteLike = str | Path | LoadedSuite | Setup
+ModelLike = str | Mapping[str, Any] | ModelSettings
+TrainLike = Mapping[str, Any] | TrainSettings
+
+
+def compare(
+    suite: SuiteLike,
+    methods: Methods = (),
+    *,
+    model: ModelLike | None = None,
+    train: TrainLike | None = None,
+    seeds: int | Sequence[int] = 5,
+    directory: str | Path | None = None,
+    budget: float | None = None,
+    workers: int = 1,
+    track: Sequence[str] = (),
+    progress: bool | Progress = True,
+    command: str = "",
+) -> ComparisonResult:
+    """Compare methods over seeds: each selects on *select*, trains, and is scored on *report*.
+
+    suite: a `Suite`, the path of a suite file, or a `Setup`. methods: names, classes, objects (`AutoSeM(trials=8)`), or settings
+        by name; the baselines and controls are always there.
+    model: a kind (`"pooled"`), or settings. train: settings. seeds: how many, or which.
+    directory: keeps every run: the same call goes on, and methods and seeds can be added. Default: one under `runs/`, named
+        after the suite and the content of all that decides the results.
+    budget: the most that a selection may cost, in single-task runs. workers: processes, one torch thread each; a script that uses
+        more than one starts its work under `if __name__ == "__main__":`.
+    track: `tensorboard`, `mlflow`. progress: bars on the error stream, or a listener of your own.
+    """
+    check_trackers(track)
+    setup, chosen = as_setup(suite, model, train), choices_of(methods)
+    which = _seeds(seeds)
+    if not isinstance(workers, int) or workers < 1:
+        raise SettingsError(f"workers: a whole number from 1, found {workers!r}")
+    place = _place(directory, setup, "compare")
+    followed = {
+        "methods": {name: choice.settings for name, choice in chosen.items()},
+        "seeds": which,
+        "budget": budget,
+        "model": setup.model.model_dump(mode="json"),
+        "train": setup.train.model_dump(mode="json"),
+    }
+    with listening(progress) as listener, tracking(track, place, "compare", followed) as log:
+
+        class Tracked(Progress):
+            def job(self, done: int, total: int, label: str, result: Any, x: float) -> None:
+                if isinstance(result, Outcome):
+                    scores = {"score": result.score, "x": result.x}
+                    log_outcome(log, place / result.directory, result.method, result.seed, scores)
+
+        record = comparing.compare(
+            setup,
+            list(chosen.values()),
+            which,
+            place,
+            budget=budget,
+            workers=workers,
+            command=command,
+            progress=Several(listener, Tracked()),
+        )
+    return ComparisonResult(record, setup, place)
+
+
+def select(
+    suite: SuiteLike,
+    method: MethodLike,
+    *,
+    settings: Mapping[str, Any] | Settings | None = None,
+    model: ModelLike | None = None,
+    train: TrainLike | None = None,
+    seed: int = 0,
+    directory: str | Path | None = None,
+    budget: float | None = None,
+    workers: int = 1,
+    storage: str | None = None,
+    ray: str | None = None,
+    track: Sequence[str] = (),
+    progress: bool | Progress = True,
+    command: str = "",
+) -> Selection:
+    """Let one method choose: its decision as a recipe, which can be trained.
+
+    suite, model, train, directory, budget, track, progress: as for `compare`. method: a name, `file.py:Class`, class or object;
+        settings: of a method that is not an object.
+    workers: how many of the method's training runs go on at once. storage: a database URL for the ledger of trials. ray: the
+        address of a Ray cluster that runs them.
+    """
+    check_trackers(track)
+    setup, choice = as_setup(suite, model, train), MethodChoice.of(method, settings)
+    if not isinstance(seed, int) or seed < 0:
+        raise SettingsError(f"seed: a whole number from 0, found {seed!r}")
+    place = _place(directory, setup, choice.name, choice.settings, seed, budget)
+    facts = setup.provenance(choice.name, choice.settings, seed)
+    followed = {"method": choice.name} | {key: value for key, value in facts.items() if key not in ("data", "rows")}
+    with listening(progress) as listener, tracking(track, place, "select", followed) as log:
+
+        class Tracked(Progress):
+            def round(self, done: int, total: int | None, entry: Mapping[str, Any], x: float) -> None:
+                log({**entry, "x": x}, done)
+
+        recipe = selecting.select(
+            setup,
+            choice,
+            seed=seed,
+            directory=place,
+            workers=workers,
+            storage=storage,
+            ray=ray,
+            budget=budget,
+            progress=Several(listener, Tracked()),
+        )
+        log({"cost": recipe.cost.model_dump(), "shares": recipe.phases[-1].shares}, 0)
+    page = write_run_page(place, setup.suite, "select", command, setup.model)
+    if page.problem is not None and not command:  # a command says it itself
+        warnings.warn(page.problem, stacklevel=2)
+    return Selection(recipe, setup, place, page)
+
+
+@contextmanager
+def listening(progress: bool | Progress) -> Iterator[Progress]:
+    """The listener that was given, bars, or one that does nothing."""
+    if isinstance(progress, Progress):
+        yield progress
+    elif progress:
+        with show_progress() as shown:
+            yield shown
+    else:
+        yield Progress()
+
+
+def _seeds(seeds: int | Sequence[int]) -> list[int]:
+    if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds >= 1:
+        return list(range(seeds))
+    if isinstance(seeds, Sequence) and not isinstance(seeds, str) and all(isinstance(seed, int) for seed in seeds):
+        return list(seeds)
+    raise SettingsError(f"seeds: how many, at least 1, or a list of whole numbers; found {seeds!r}")
+
+
+def _place(directory: str | Path | None, setup: Setup, name: str, *more: Any) -> Path:
+    if directory is None:
+        decides = digest([setup.facts(list(setup.suite.tasks)), *more])[:8]
+        return Path("runs") / f"{setup.suite.name}-{name}-{decides}"
+    if isinstance(directory, str | Path):
+        return Path(directory).expanduser()
+    raise SettingsError(f"directory: a path, found {type(directory).__name__} {directory!r}")
