@@ -35,7 +35,7 @@ class FineTuning:
         rows = labelled_rows(task)
         encoded, labels = _encode(tokeniser, task, rows), _labels(task, rows)
         steps = self.epochs * -(-len(rows) // self.batch_size)
-        optimiser = torch.optim.AdamW(model.parameters(), lr=self.learning_rate, weight_decay=0.0)
+        optimiser = torch.optim.AdamW(model.parameters(), lr=self.learning_rate, weight_decay=0.0, fused=True)
         warm = max(1, round(self.warmup * steps))
         schedule = torch.optim.lr_scheduler.LambdaLR(
             optimiser, lambda step: min((step + 1) / warm, (steps - step) / max(1, steps - warm))
