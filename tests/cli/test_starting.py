@@ -70,7 +70,12 @@ def test_ctrl_c_says_how_to_go_on_and_ends_with_130(tmp_path: Path) -> None:
     out = tmp_path / "a run"
     arguments = ["select", "digits", "-m", "heu-size", "-o", str(out), "--set", "train.epochs=400"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "sidequest", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "sidequest", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell starts background jobs with Ctrl-C ignored, and children inherit that: these tests may be such a job.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 120
     while not (out / "run.json").exists() and time.monotonic() < deadline:
