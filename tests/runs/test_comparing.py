@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sidequest.cli.tables import print_comparison
 from sidequest.model_settings import CustomSettings
 from sidequest.records import verdicts
 from sidequest.records.comparisons import Comparison, Outcome
@@ -288,16 +287,3 @@ def test_the_figures_have_every_method_once():
     named = [trace for trace in cost_against_quality(made).data if trace.name]
     assert [trace.name for trace in named] == ["single", "other"]
     assert len({(trace.marker.color, trace.marker.symbol) for trace in named}) == 2
-
-
-@pytest.mark.parametrize("columns", [80, 45])
-def test_the_shell_shows_verdict_and_cost_whole_at_any_width(columns, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", str(columns))
-    better = BASE + 0.05 + 0.001 * np.arange(5)
-    print_comparison(summary({"single": BASE, "single-long": BASE, "probe": BASE, "autosem-no-stage1": better}))
-    table = capsys.readouterr().out.split("\n\n")[0]
-    line = next(line for line in table.splitlines() if "autosem-no-stage1" in line)
-    assert line.split()[:3] == ["autosem-no-stage1", "helps", "3.0x"]
-    assert len(line.rstrip()) <= columns
-    if columns == 80:
-        assert "…" not in table

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-NARROW = (0, 1, 0, 0)  # room between columns: a table with the longest names fits 80 signs
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -52,21 +50,17 @@ def _scores(comparison: Comparison) -> Table:
     from sidequest.formatting import between, fixed, half, seeds_of, signed
 
     title = f"{comparison.primary}: {comparison.metric} on report, {seeds_of(len(comparison.seeds))}"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=NARROW)
-    costs = [f"{fixed(row.x, 1)}x" + ("!" if row.stopped else "") for row in comparison.rows]
-    names, words = [row.method for row in comparison.rows], [row.verdict for row in comparison.rows]
-    # In a narrow window the numbers give way, never what they come to.
-    for column, texts in (("method", names), ("verdict", words), ("cost", costs)):
-        width = max(map(len, (column, *texts)))
-        table.add_column(column, justify="right" if column == "cost" else "left", no_wrap=True, min_width=width)
-    for column in ("mean ± 95 %", f"against {comparison.baseline}"):
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("method", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for column in ("cost", "mean ± 95 %", f"against {comparison.baseline}"):
         table.add_column(column, justify="right", no_wrap=True)
-    for row, cost in zip(comparison.rows, costs, strict=True):
+    for row in comparison.rows:
         first = row.to_baseline
         table.add_row(
             row.method,
             row.verdict,
-            cost,
+            f"{fixed(row.x, 1)}x" + ("!" if row.stopped else ""),
             fixed(row.mean) + half(row.mean, row.high),
             "" if first is None else f"{signed(first.mean)} {between(*first.interval)}".rstrip(),
         )
@@ -82,7 +76,7 @@ def _differences(comparison: Comparison) -> Table:
 
     with_rows = any(difference.has_rows for row in comparison.rows for difference in row.against)
     caption = "Differences above: 95 % for other seeds and other report rows; here: for other seeds on these rows."
-    table = Table(caption=caption if with_rows else None, caption_justify="left", box=SIMPLE_HEAD, padding=NARROW)
+    table = Table(caption=caption if with_rows else None, caption_justify="left", box=SIMPLE_HEAD)
     table.add_column("method", no_wrap=True)
     others = [f"against\n{name}" for name in comparison.controls]
     for column in ("over seeds\nalone", *others, "p\nalone", "p\ncorrected"):
