@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/sidequest demo
 
 test: lint types imports
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2
 
 check: test
 
@@ -25,7 +25,7 @@ imports: $(READY)
 	$(BIN)/lint-imports
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest --numprocesses 2 -m slow
 
 bench: $(READY)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -94,10 +94,8 @@ class Predictor:
 
     def predict(self, rows: Any, *, batch_size: int = 128) -> Predictions:
         """Predictions for `Examples` of this task, or for a mapping of columns, a DataFrame or a table with its inputs; a target,
-        if there is one, is not looked at.
-
-        >>> load("model").predict({"text": ["what a day"]}).to_rows()  # doctest: +SKIP
-        [{'label': 'good', 'probabilities': {'bad': 0.1, 'good': 0.9}}]
+        if there is one, is not looked at. `load("model").predict({"text": ["what a day"]}).to_rows()` is a list such as
+        `[{'label': 'good', 'probabilities': {'bad': 0.1, 'good': 0.9}}]`.
         """
         examples = rows if isinstance(rows, Examples) else examples_in_memory(rows, self.task)
         rows = Examples(examples.columns, None, examples.ids)
