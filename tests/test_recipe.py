@@ -73,5 +73,5 @@ def test_broken_files_are_refused_with_place(tmp_path, content, says):
 def test_a_missing_row_file_is_named(tmp_path):
     RECIPE.write(tmp_path / "recipe.json")
     next(tmp_path.glob("rows-*.npy")).unlink()
-    with pytest.raises(RunMismatch, match="rows of 'b'"):
+    with pytest.raises(RunMismatch, match=r"subsets\.b: its rows should be"):
         Recipe.read(tmp_path / "recipe.json")

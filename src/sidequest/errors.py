@@ -63,6 +63,12 @@ class WorldError(SidequestError):
     exit_code: ClassVar[int] = 1
 
 
+def first_line(error: BaseException, most: int = 300) -> str:
+    """What an error of another library says, in one line."""
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return line if len(line) <= most else f"{line[:most]}…"
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
     """The hint that ends a message about an unknown name: the nearest valid name, or the valid names."""
     names = sorted(valid)

@@ -19,6 +19,8 @@ from sidequest.errors import SettingsError, nearest, unknown
 from sidequest.settings import Settings, parse
 
 GROUP = "sidequest.models"
+MOST_UNITS = 2**16
+Channels = Annotated[int, Field(ge=1, le=4096)]
 AUTO = "auto"  # in a suite file or on the command line: `convnet` for a suite of images, else `hf`
 
 
@@ -35,14 +37,14 @@ class EncoderSettings(ModelSettings):
     """
 
     encoder: str = "minilm"
-    max_length: int = Field(128, ge=8)
+    max_length: int = Field(128, ge=8, le=10**6)
 
 
 class LoraSettings(Settings):
     """Low-rank adapters through `peft` (extra `peft`)."""
 
-    r: int = Field(8, ge=1)
-    alpha: int = Field(16, ge=1)
+    r: int = Field(8, ge=1, le=4096)
+    alpha: int = Field(16, ge=1, le=10**6)
     dropout: float = Field(0.0, ge=0, lt=1)
     targets: tuple[str, ...] | None = None
 
@@ -79,8 +81,8 @@ class BiLstmSettings(EncoderSettings):
     kind: Literal["bilstm"] = "bilstm"
     layers: int | None = Field(None, ge=1)
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    hidden: int = Field(128, ge=1)
-    depth: int = Field(1, ge=1)
+    hidden: int = Field(128, ge=1, le=MOST_UNITS)
+    depth: int = Field(1, ge=1, le=64)
     dropout: float = Field(0.5, ge=0, lt=1)
 
 
@@ -90,8 +92,8 @@ class AutosemSettings(EncoderSettings):
     kind: Literal["autosem"] = "autosem"
     layers: int | None = Field(None, ge=1)
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    hidden: int = Field(256, ge=1)
-    depth: int = Field(1, ge=1)
+    hidden: int = Field(256, ge=1, le=MOST_UNITS)
+    depth: int = Field(1, ge=1, le=64)
     dropout: float = Field(0.2, ge=0, lt=1)
 
 
@@ -100,8 +102,8 @@ class PooledSettings(EncoderSettings):
 
     kind: Literal["pooled"] = "pooled"
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    hidden: int = Field(256, ge=1)
-    depth: int = Field(1, ge=1)
+    hidden: int = Field(256, ge=1, le=MOST_UNITS)
+    depth: int = Field(1, ge=1, le=64)
     dropout: float = Field(0.1, ge=0, lt=1)
 
 
@@ -112,8 +114,8 @@ class ConvnetSettings(ModelSettings):
     """
 
     kind: Literal["convnet"] = "convnet"
-    channels: tuple[int, int] = (16, 32)
-    hidden: int = Field(128, ge=1)
+    channels: tuple[Channels, Channels] = (16, 32)
+    hidden: int = Field(128, ge=1, le=MOST_UNITS)
     dropout: float = Field(0.3, ge=0, lt=1)
     shift: int = Field(2, ge=0, le=64)
 
@@ -122,8 +124,8 @@ class AlphaVILSettings(ModelSettings):
     """The convolutional network of Kourdis et al. (2020) for images; settings as those of `convnet`."""
 
     kind: Literal["alphavil"] = "alphavil"
-    channels: tuple[int, int] = (10, 20)
-    hidden: int = Field(50, ge=1)
+    channels: tuple[Channels, Channels] = (10, 20)
+    hidden: int = Field(50, ge=1, le=MOST_UNITS)
     dropout: float = Field(0.0, ge=0, lt=1)
     shift: int = Field(0, ge=0, le=64)
 

@@ -10,25 +10,31 @@ import functools
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from sidequest.errors import RunMismatch, SettingsError
+from sidequest.errors import RunMismatch, SettingsError, first_line
 from sidequest.files import npy_bytes, write_atomically
+from sidequest.paths import input_file, what_is_at
+from sidequest.settings import MOST_BATCHES, brief
 
 VERSION: Literal[1] = 1
+MOST_BATCHES_OF_A_BLOCK = 10**6  # a cycle is written out, one entry per batch
 
 
 class _Plain(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
 
 
+RowId = Annotated[int, Field(ge=0, lt=2**63)]
+
+
 class Subset(_Plain):
     """Rows of a task by id. In the JSON file large subsets live in a sidecar `.npy`, named by their digest."""
 
-    ids: tuple[int, ...]
+    ids: tuple[RowId, ...]
 
     @functools.cached_property
     def key(self) -> str:
@@ -52,8 +58,8 @@ class Phase(_Plain):
     shares: dict[str, float]
     weights: dict[str, float] = Field(default_factory=dict)
     subsets: dict[str, Subset] = Field(default_factory=dict)
-    epochs: float | None = Field(default=None, gt=0)
-    batches: int | None = Field(default=None, ge=1)
+    epochs: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
+    batches: int | None = Field(default=None, ge=1, le=MOST_BATCHES)
     stop_early: bool = True
 
     @field_validator("shares")
@@ -69,6 +75,15 @@ class Phase(_Plain):
         bad = {k: v for k, v in {**self.shares, **self.weights}.items() if not np.isfinite(v) or v < 0}
         if bad:
             raise ValueError(f"shares and weights are finite and at least 0, found {bad}")
+        if large := {name: share for name, share in self.shares.items() if share > MOST_BATCHES_OF_A_BLOCK}:
+            raise ValueError(f"shares are at most {MOST_BATCHES_OF_A_BLOCK}, found {large}")
+        if large := {name: weight for name, weight in self.weights.items() if weight > 1e6}:
+            raise ValueError(f"weights are at most 1e6, found {large}")
+        for part, names in (("weights", self.weights), ("subsets", self.subsets)):
+            if strange := [name for name in names if name not in self.shares]:
+                raise ValueError(f"{part} are of tasks that have a share, found {strange[0]!r}")
+        if empty := [name for name, subset in self.subsets.items() if not subset.ids and self.shares[name]]:
+            raise ValueError(f"{empty[0]!r} has a share and no rows")
         if self.order == "cycle" and any(share != int(share) for share in self.shares.values()):
             raise ValueError(f"a cycle takes whole-number shares, found {self.shares}")
         if self.epochs is not None and self.batches is not None:
@@ -92,6 +107,31 @@ class Cost(_Plain):
     trials: int = 0
 
 
+class Provenance(BaseModel):
+    """What is known of where a recipe comes from, all of it optional; what a newer sidequest adds is left alone."""
+
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    suite: str = ""
+    goal: str = ""
+    tuning: str | None = None
+    model: dict[str, Any] = Field(default_factory=dict)
+    train: dict[str, Any] = Field(default_factory=dict)
+    method_settings: dict[str, Any] = Field(default_factory=dict)
+    chosen_with: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    data: dict[str, dict[str, str]] = Field(default_factory=dict)
+    rows: dict[str, dict[str, int]] = Field(default_factory=dict)
+
+
+class Evidence(BaseModel):
+    """What other rooms read of a method's evidence; all else is the method's own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    notes: list[str] = Field(default_factory=list)
+
+
 class Recipe(_Plain):
     """The decision: tasks, mixture, weights, instances and their order, with the evidence for it."""
 
@@ -103,6 +143,18 @@ class Recipe(_Plain):
     cost: Cost = Field(default_factory=Cost)
     provenance: dict[str, Any] = Field(default_factory=dict)
     verdict: str = ""
+
+    @field_validator("provenance")
+    @classmethod
+    def _known_provenance(cls, value: dict[str, Any]) -> dict[str, Any]:
+        Provenance.model_validate(value)
+        return value
+
+    @field_validator("evidence")
+    @classmethod
+    def _known_evidence(cls, value: dict[str, Any]) -> dict[str, Any]:
+        Evidence.model_validate(value)
+        return value
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -131,28 +183,68 @@ class Recipe(_Plain):
 
     @classmethod
     def read(cls, path: Path) -> Recipe:
-        """Read a recipe file and its sidecar files."""
+        """Read a recipe file and its sidecar files. It may come from anybody: nothing of it is believed before it is checked."""
+        input_file(path, "a recipe")
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise SettingsError(f"{path}: no such recipe file") from None
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise SettingsError(f"{path}: not a recipe: {error}") from None
+            data = json.loads(path.read_bytes().decode("utf-8"))
+        except RecursionError:
+            raise SettingsError(f"{path}: not a recipe: nested too deeply") from None
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"{path}: not a recipe: {first_line(error)}") from None
         if not isinstance(data, dict) or data.get("version") != VERSION:
             found = data.get("version") if isinstance(data, dict) else type(data).__name__
-            raise SettingsError(f"{path}: this sidequest reads recipe version {VERSION}, found {found!r}")
-        for phase in data.get("phases", []):
-            for name, entry in phase.get("subsets", {}).items():
-                if "file" in entry:
-                    sidecar = path.with_name(entry["file"])
-                    if sidecar.parent != path.parent or not sidecar.is_file():
-                        raise RunMismatch(
-                            f"{path}: the rows of {name!r} should be in {entry['file']!r}, which is missing"
-                        )
-                    phase["subsets"][name] = {"ids": np.load(sidecar, allow_pickle=False).tolist()}
+            raise SettingsError(f"{path}: this sidequest reads recipe version {VERSION}, found {brief(found)}")
         try:
+            json.dumps(data, ensure_ascii=False).encode()
+            _read_subsets(data, path)
             return cls(**data)
+        except UnicodeEncodeError:
+            raise SettingsError(f"{path}: not a recipe: it holds half of a character") from None
+        except RecursionError:
+            raise SettingsError(f"{path}: not a recipe: nested too deeply") from None
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
-            raise SettingsError(f"{path}: {place}: {first['msg']}; found {first['input']!r}") from None
+            raise SettingsError(f"{path}: {place}: {first['msg']}; found {brief(first['input'])}") from None
+
+
+def _read_subsets(data: dict[str, Any], path: Path) -> None:
+    """Put row ids in the place of the names of their files. What has another shape is left to the checks that follow."""
+    phases = data.get("phases")
+    for number, phase in enumerate(phases if isinstance(phases, list) else []):
+        subsets = phase.get("subsets") if isinstance(phase, dict) else None
+        if not isinstance(subsets, dict):
+            continue
+        for name, entry in subsets.items():
+            if isinstance(entry, dict) and "file" in entry:
+                place = f"{path}: phases.{number}.subsets.{name}"
+                if not isinstance(entry["file"], str):
+                    raise SettingsError(f"{place}: file: the name of a file, found {brief(entry['file'])}")
+                subsets[name] = {"ids": _read_ids(path, entry["file"], place)}
+
+
+def _read_ids(recipe: Path, name: str, place: str) -> list[int]:
+    """The rows in a file beside the recipe, which has their digest in its name."""
+    if Path(name).name != name or "\0" in name or len(name) > 200:
+        raise SettingsError(f"{place}: its rows are in a file beside the recipe, found {brief(name)}")
+    file = recipe.with_name(name)
+    if what_is_at(file) == "nothing":
+        raise RunMismatch(f"{place}: its rows should be in {name!r}, which is missing")
+    input_file(file, "a file of row ids")
+    if file.is_symlink():
+        raise SettingsError(f"{file}: a file of row ids is a plain file, this is a link to {str(file.readlink())!r}")
+    try:
+        # Mapped, not read: a header that promises more than the file holds is refused before any memory is taken.
+        ids = np.load(file, allow_pickle=False, mmap_mode="r")
+    except (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError) as error:
+        raise SettingsError(f"{file}: not a file of row ids: {first_line(error)}") from None
+    if not isinstance(ids, np.ndarray) or ids.ndim != 1 or ids.dtype != np.int64:
+        found = f"{ids.dtype} {ids.shape}" if isinstance(ids, np.ndarray) else "several arrays"
+        raise SettingsError(f"{file}: not a file of row ids: one column of int64 is needed, found {found}")
+    if name.startswith("rows-") and name != _sidecar(np.asarray(ids)):
+        raise SettingsError(f"{file}: is damaged: its rows are not those of the digest in its name")
+    return ids.tolist()
+
+
+def _sidecar(ids: np.ndarray) -> str:
+    return f"rows-{hashlib.sha256(ids.tobytes()).hexdigest()[:16]}.npy"

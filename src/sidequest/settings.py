@@ -6,19 +6,25 @@ method's own settings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, get_args
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sidequest.errors import SettingsError, nearest
 
+# The most that anybody means. What is beyond is a slip, or was written to hang whoever runs it.
+MOST_BATCHES = 10**9
+LossScale = Annotated[float, Field(ge=0, le=1e6)]
+
 
 class Settings(BaseModel):
     """Base of all settings: unknown names are refused, values never change after they are made."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants", protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, ser_json_inf_nan="constants", protected_namespaces=(), allow_inf_nan=False
+    )
 
 
 class TrainSettings(Settings):
@@ -36,23 +42,32 @@ class TrainSettings(Settings):
     max_batches: an upper bound on the batches of one phase, for suites whose auxiliaries dwarf the primary.
     """
 
-    epochs: float = Field(3.0, gt=0)
-    steps: int | None = Field(None, ge=1)
-    evaluations: int | None = Field(None, ge=1)
-    batch_size: int = Field(32, ge=1)
-    eval_batch_size: int = Field(128, ge=1)
-    learning_rate: float | None = Field(None, gt=0)
+    epochs: float = Field(3.0, gt=0, le=1e6)
+    steps: int | None = Field(None, ge=1, le=MOST_BATCHES)
+    evaluations: int | None = Field(None, ge=1, le=10**6)
+    batch_size: int = Field(32, ge=1, le=10**6)
+    eval_batch_size: int = Field(128, ge=1, le=10**6)
+    learning_rate: float | None = Field(None, gt=0, le=1e3)
     optimizer: Literal["adamw", "sgd"] = "adamw"
     momentum: float = Field(0.9, ge=0, lt=1)
-    weight_decay: float = Field(0.01, ge=0)
+    weight_decay: float = Field(0.01, ge=0, le=1e3)
     warmup: float = Field(0.06, ge=0, le=1)
     decay: Literal["linear", "cosine", "constant"] = "linear"
     layer_decay: float = Field(1.0, gt=0, le=1)
     clip: float | None = Field(1.0, gt=0)
     patience: int | None = Field(3, ge=1)
-    max_batches: int | None = Field(None, ge=1)
-    loss_scale: dict[str, float] = Field(default_factory=dict)
+    max_batches: int | None = Field(None, ge=1, le=MOST_BATCHES)
+    loss_scale: dict[str, LossScale] = Field(default_factory=dict)
 
+    def check_tasks(self, tasks: Iterable[str], where: str) -> None:
+        """Refuse a loss scale for a task that there is not: it would change nothing without a word."""
+        known = list(tasks)
+        for name in self.loss_scale:
+            if name not in known:
+                raise SettingsError(f"{where}: loss_scale: there is no task {name!r}. {nearest(name, known)}")
+
+
+LONGEST_VALUE = 10_000  # characters of a value on the command line
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -69,8 +84,17 @@ def parse(cls: type[S], values: Mapping[str, Any], where: str) -> S:
                 hint = nearest(str(item["loc"][-1]), _field_names(cls, item["loc"][:-1]))
                 faults.append(f"{where}: unknown setting {path!r}. {hint}")
             else:
-                faults.append(f"{where}: {path or 'value'}: {item['msg'].lower()}; found {item['input']!r}")
+                faults.append(f"{where}: {path or 'value'}: {item['msg'].lower()}; found {brief(item['input'])}")
         raise SettingsError("\n".join(faults)) from None
+
+
+def brief(value: Any, most: int = 200) -> str:
+    """A value for a message, however long it is."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits; something inside itself
+        return f"a {type(value).__name__} that is too long to show"
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def _field_names(cls: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
@@ -97,9 +121,11 @@ def parse_assignments(pairs: list[str]) -> dict[str, dict[str, Any]]:
             room, name = "method", key
         if room not in out:
             raise SettingsError(f"--set {key}: unknown prefix {room!r}. {nearest(room, ['train', 'model'])}")
+        if len(text) > LONGEST_VALUE:
+            raise SettingsError(f"--set {key}: a value has at most {LONGEST_VALUE} characters, found {len(text)}")
         try:
             value = yaml.safe_load(text)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError, RecursionError):  # 2026-13-45 is a text, and so are 5,000 digits
             value = text
         out[room][name] = _number(value)
     return out

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from sidequest.errors import SettingsError
+from sidequest.paths import shown, what_is_at
 from sidequest.recipe import Recipe
 from sidequest.records.comparisons import Comparison, Outcome, PrimariesTable, Row
 from sidequest.records.fits import FitRecord
@@ -87,6 +88,8 @@ class Compared:
 
 def open_directory(directory: Path) -> Run | Compared | PrimariesTable | FitRecord:
     """What kind of directory it is; anything else is refused."""
+    if (found := what_is_at(directory)) != "directory":
+        raise SettingsError(f"{shown(directory)}: {'no such directory' if found == 'nothing' else 'not a directory'}")
     if (directory / PrimariesTable.FILE).is_file():
         return PrimariesTable.read(directory)
     if (directory / Comparison.FILE).is_file():
@@ -95,8 +98,6 @@ def open_directory(directory: Path) -> Run | Compared | PrimariesTable | FitReco
         return FitRecord.read(directory)
     if (directory / "recipe.json").is_file():
         return Run(directory)
-    if not directory.is_dir():
-        raise SettingsError(f"{directory}: no such directory")
     raise SettingsError(
         f"{directory}: nothing to report: neither comparison.json (of `sidequest compare`) nor recipe.json (of "
         f"`sidequest select`) is there; if a run was stopped, its own command continues it"

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sidequest.errors import SettingsError
+import numpy as np
+
+from sidequest.errors import RunMismatch, SettingsError, nearest
 from sidequest.model_settings import AUTO, model_settings, settings_class
 from sidequest.models import resolved_kind
 from sidequest.models.defaults import training_settings
+from sidequest.paths import what_is_at
 from sidequest.recipe import Phase, Recipe
 from sidequest.records.comparisons import Comparison
 from sidequest.records.verdicts import best_row
@@ -53,7 +56,7 @@ def open_source(
     model, train: settings that win over both. Data that changed since the recipe was made are refused.
     """
     notes: list[str] = []
-    if (source / Comparison.FILE).is_file():
+    if what_is_at(source) == "directory" and (source / Comparison.FILE).is_file():
         source, why = best_run(source)
         notes.append(why)
     directory = source if source.is_dir() else source.parent
@@ -64,10 +67,28 @@ def open_source(
     if setup.suite.primary != recipe.primary:
         raise SettingsError(f"{path}: is for the primary {recipe.primary!r}, the suite's is {setup.suite.primary!r}")
     setup.check_data(recipe.provenance, recipe.tasks, path)
+    check_fits(recipe, setup.suite, path)
     if other:
         recipe = for_other_model(recipe, setup)
         notes.append(f"chosen with {_kind_of(recipe, 'chosen_with')}, trained with {setup.model.kind}")
     return Source(recipe, setup, directory, other, source.is_dir(), notes)
+
+
+def check_fits(recipe: Recipe, suite: Suite, path: Path) -> None:
+    """Refuse a recipe that speaks of tasks or rows that the suite does not have."""
+    for number, phase in enumerate(recipe.phases):
+        for name in phase.shares:
+            if name not in suite.tasks:
+                raise RunMismatch(
+                    f"{path}: phases.{number}.shares: the suite has no task {name!r}. {nearest(name, suite.tasks)}"
+                )
+        for name, subset in phase.subsets.items():
+            strange = np.setdiff1d(np.asarray(subset.ids, dtype=np.int64), suite.tasks[name].train.ids)
+            if len(strange):
+                raise RunMismatch(
+                    f"{path}: phases.{number}.subsets.{name}: the train split of {name!r} has no row {strange[0]} "
+                    f"({len(strange)} of {len(subset.ids)} are not there)"
+                )
 
 
 def for_other_model(recipe: Recipe, setup: Setup) -> Recipe:

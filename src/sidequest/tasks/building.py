@@ -143,6 +143,9 @@ def _targets(
         with problems.catch(name, split):
             if objective is not Objective.TAGGING or split in shown:
                 written[split] = written_target(spec, objective, table, shown.get(split, {}), columns)
+    if objective is Objective.REGRESSION and "train" in written and (written["train"] == written["train"][0]).all():
+        message = f"every row has the target {written['train'][0]:g}; there is nothing to learn"
+        problems.error(f"{tables['train'].source}: {message}", task=name, split="train")
     if objective is Objective.REGRESSION or "train" not in written:
         return (), written, notes
     if objective is Objective.TAGGING and (

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sidequest.errors import DataError, SettingsError, unknown
+from sidequest.paths import user_path
 from sidequest.tasks.benchmarks import ENTRIES
 from sidequest.tasks.spec import TaskSpec
 
@@ -42,7 +43,7 @@ def resolve(spec: TaskSpec, base: Path) -> TaskSpec:
     if entry.labels is not None:
         fields["labels"] = entry.labels
     if spec.path is not None:
-        directory = base / Path(spec.path).expanduser()
+        directory = base / user_path(spec.path, "path")
         fields |= entry.official
         for split, pattern in entry.files.items():
             fields[split] = str(_find(directory, pattern))

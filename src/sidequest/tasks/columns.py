@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Mapping
 from typing import Any
@@ -105,7 +106,15 @@ def image_column(table: Table, column: ColumnName) -> np.ndarray:
             file=table.source,
         )
     values = values[:, None] if values.ndim == 3 else values
-    return values if values.dtype == np.uint8 else values.astype(np.float32)
+    if values.dtype == np.uint8:
+        return values
+    with np.errstate(over="ignore"):  # what is too large for float32 is found below
+        values = values.astype(np.float32)
+    finite = np.isfinite(values).reshape(len(values), -1).all(1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise table.fault(row, f"column {name!r}: the numbers of an image are finite ({int((~finite).sum())} are not)")
+    return values
 
 
 def relisted(lengths: np.ndarray, values: pa.Array) -> pa.ListArray:
@@ -122,7 +131,7 @@ def _filled_template(table: Table, template: str) -> pa.StringArray:
     for literal, field in pieces:
         parts.append(literal)
         if field is not None:
-            parts.append(text_column(table, int(field) if field.lstrip("-").isdecimal() else field))
+            parts.append(text_column(table, int(field) if re.fullmatch(r"-?\d{1,6}", field) else field))
     return pc.binary_join_element_wise(*parts, "")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sidequest.errors import SettingsError, unknown
+from sidequest.paths import input_file, user_path, what_is_at
 from sidequest.settings import parse
 from sidequest.tasks import catalog
 from sidequest.tasks.building import LoadedTask, build_task
@@ -55,8 +56,10 @@ def load_suite(source: str | Path, primary: str | None = None) -> Suite:
 
 def load_suite_with_problems(source: str | Path, problems: Problems, primary: str | None = None) -> LoadedSuite:
     """Like `load_suite`, but faults go to `problems`; the tasks that could be read are returned even if the suite could not."""
-    path = Path(source)
-    if not path.exists():
+    if not str(source):
+        raise SettingsError("a suite is a file, or digits or planted; found an empty name")
+    path = user_path(source)
+    if what_is_at(path) == "nothing":
         suite = _embedded(str(source))
         return LoadedSuite.of(suite if primary is None else suite.with_primary(primary))
     with problems.catch():
@@ -148,7 +151,7 @@ def _load_task(
         if corner is not None:
             if spec.path is None:
                 raise SettingsError("MultiMNIST is made from MNIST's idx files: say `path:` with their directory")
-            tables = dict(multimnist_tables(base / Path(spec.path).expanduser(), corner, seed))
+            tables = dict(multimnist_tables(base / user_path(spec.path, "path"), corner, seed))
             spec = catalog.resolve(spec, base)
             reading = {"format": "idx"}
         elif spec.catalog is not None:
@@ -174,10 +177,12 @@ def _read_split(spec: TaskSpec, split: SplitSpec, base: Path, read: Read) -> tup
             raise SettingsError("with `hub:` or `saved:` a split is given by its name")
         if spec.hub is not None:
             return read_hub(*spec.hub_name, split.file, spec.revision), settings
-        return read_saved(base / Path(str(spec.saved)).expanduser(), split.file), settings
+        return read_saved(base / user_path(str(spec.saved), "saved"), split.file), settings
     if split.image is not None:
-        image, label = (base / Path(str(part)).expanduser() for part in (split.image, split.label))
+        image, label = (base / user_path(str(part)) for part in (split.image, split.label))
         return read_idx(image, label), settings.model_copy(update={"format": "idx"})
-    path = base / Path(str(split.file)).expanduser()
+    path = base / user_path(str(split.file))
+    if what_is_at(path) == "other":
+        input_file(path, "a data file")
     format = settings.format or guess_format(path)
     return read(path, settings), settings.model_copy(update={"format": format})

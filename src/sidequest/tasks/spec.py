@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -16,7 +17,8 @@ from sidequest.tasks.readers.dispatch import SUFFIXES
 from sidequest.tasks.suite import Goal
 from sidequest.tasks.task import LABELLED, SPLITS, Objective
 
-PositiveWeight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+PositiveWeight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+LONGEST_NAME = 100
 ColumnName = str | int  # a name, or a 0-based position (negative: from the end)
 
 
@@ -76,9 +78,9 @@ class TaskSpec(ReadSettings):
     class_weights: Literal["balanced"] | dict[str, PositiveWeight] | None = None
     metric: tuple[str, ...] | None = None
     kind: str = ""
-    limit: int | None = Field(default=None, ge=4)
-    select_limit: int | None = Field(default=None, ge=1)
-    report_limit: int | None = Field(default=None, ge=1)
+    limit: int | None = Field(default=None, ge=4, lt=2**63)
+    select_limit: int | None = Field(default=None, ge=1, lt=2**63)
+    report_limit: int | None = Field(default=None, ge=1, lt=2**63)
     shuffle_labels: bool = False
 
     @field_validator("train", "select", "report", mode="before")
@@ -90,6 +92,13 @@ class TaskSpec(ReadSettings):
     @classmethod
     def _one_metric(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
+
+    @field_validator("metric")
+    @classmethod
+    def _different_metrics(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if value is not None and (not value or len({*value}) < len(value)):
+            raise ValueError("the name of a metric, or a list of different ones")
+        return value
 
     @field_validator("no_label", mode="before")
     @classmethod
@@ -179,6 +188,8 @@ class TaskSpec(ReadSettings):
             if getattr(self, name) is not None and name not in wanted:
                 what = "a task on images" if images else f"a {self.objective} task"
                 faults.append(f"`{name}:` means nothing for {what}")
+        if isinstance(self.choices, tuple) and len(self.choices) < 2:
+            faults.append(f"`choices:` is one column of lists, or at least two columns; found {list(self.choices)}")
         if self.objective is Objective.REGRESSION and self.labels is not None:
             faults.append("`labels:` means nothing for a regression task: its target is a number")
         if self.objective not in LABELLED and self.class_weights is not None:
@@ -210,14 +221,28 @@ class SuiteSpec(Settings):
     model, train: defaults for `--model` and `--set`, passed on to the learner.
     """
 
-    suite: str = Field(default="suite", min_length=1)
+    suite: str = Field(default="suite", min_length=1, max_length=100)
     primary: str
     goal: Goal = "primary"
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**63)
     drop_overlap: bool | Literal["others"] = False
     tasks: dict[str, dict[str, Any]] = Field(min_length=1)
     model: dict[str, Any] = Field(default_factory=dict)
     train: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("suite")
+    @classmethod
+    def _names_a_place(cls, value: str) -> str:
+        if fault := name_fault(value):
+            raise ValueError(fault)
+        return value
+
+
+def name_fault(name: str) -> str:
+    """Why something cannot be a suite's name, which names directories and stands in messages; empty if it can."""
+    if not name.isprintable() or name != name.strip():
+        return "a suite's name is a line of printable characters"
+    return "a suite's name is no path: it has no slash and begins with no dot" if re.search(r"^\.|[/\\]", name) else ""
 
 
 def parse_suite(
@@ -234,7 +259,9 @@ def parse_suite(
                 if name == "model":
                     check_section(values, f"{where}: model")
                 else:
-                    parse(TrainSettings, values, f"{where}: train")
+                    settings = parse(TrainSettings, values, f"{where}: train")
+                    if isinstance(data.get("tasks"), Mapping):
+                        settings.check_tasks(map(str, data["tasks"]), f"{where}: train")
     tasks: dict[str, TaskSpec] = {}
     written = data.get("tasks")
     named = {str(name): values for name, values in written.items()} if isinstance(written, Mapping) else {}
@@ -249,8 +276,9 @@ def parse_suite(
 
 def parse_task(name: str, values: Mapping[str, Any], where: str) -> TaskSpec:
     """One task of a suite file, or an error that lists all its faults."""
-    if not name.replace("-", "").replace("_", "").isalnum():
-        raise SettingsError(f"{where}: tasks: a name has letters, digits, - and _, found {name!r}")
+    if not name.replace("-", "").replace("_", "").isalnum() or len(name) > LONGEST_NAME:
+        rule = f"a name has letters, digits, - and _, at most {LONGEST_NAME}"
+        raise SettingsError(f"{where}: tasks: {rule}, found {name[:200]!r}")
     spec = parse(TaskSpec, {str(key): value for key, value in values.items()}, where)
     if faults := spec.faults():
         raise SettingsError("\n".join(f"{where}: {fault}" for fault in faults))

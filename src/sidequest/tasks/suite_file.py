@@ -11,8 +11,10 @@ from typing import Any
 import yaml
 
 from sidequest.errors import SettingsError
+from sidequest.paths import input_file
 
 LARGEST = 100_000  # values in a suite file, with every alias written out
+LARGEST_FILE = 2**23  # bytes
 SPLIT_PATHS = ("file", "image", "label")
 TASK_PATHS = ("train", "select", "report", "path", "saved")
 MODEL_PATHS = ("encoder", "factory")
@@ -25,15 +27,21 @@ def read_suite_file(path: Path) -> dict[str, Any]:
     `${NAME}` in a path stands for an environment variable, so that one file serves machines that keep their data in different
     places. Elsewhere it is refused: what stands in a suite file is written into reports, and variables may hold secrets.
     """
+    input_file(path, "a suite file")
     try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise SettingsError(f"{path}: a suite file has at most {LARGEST_FILE} bytes, found {path.stat().st_size}")
         data = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
         if not isinstance(data, dict):
             raise SettingsError(
                 f"{path}: a suite file has fields such as `primary:` and `tasks:`, found {type(data).__name__}"
             )
         _check_size(data, path)
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingsError(f"{path}: not a YAML file: {' '.join(str(error).split())}") from None
+    except (
+        ValueError,
+        yaml.YAMLError,
+    ) as error:  # a ValueError: bytes that are no text, a day that is none, 5,000 digits
+        raise SettingsError(f"{path}: not a YAML file: {' '.join(str(error).split())[:500]}") from None
     except RecursionError:
         raise SettingsError(f"{path}: not a suite file: it is nested too deeply") from None
     except OSError as error:
@@ -46,6 +54,8 @@ def _check_size(value: Any, path: Path) -> None:
     sizes: dict[int, int | None] = {}  # None: being counted
 
     def size(part: Any) -> int:
+        if isinstance(part, str) and any("\ud800" <= letter <= "\udfff" for letter in part):
+            raise SettingsError(f"{path}: half of a character, found in {part[:60]!r}")
         if not isinstance(part, (dict, list)):
             return 1
         if id(part) in sizes:
@@ -54,7 +64,7 @@ def _check_size(value: Any, path: Path) -> None:
                 raise SettingsError(f"{path}: an alias stands for something that it is a part of")
             return known
         sizes[id(part)] = None
-        inside = part.values() if isinstance(part, dict) else part
+        inside = [*part, *part.values()] if isinstance(part, dict) else part
         sizes[id(part)] = total = 1 + sum(map(size, inside))
         if total > LARGEST:
             raise SettingsError(f"{path}: its aliases stand for more than {LARGEST} values")
@@ -95,7 +105,14 @@ def _is_path(place: tuple[str, ...]) -> bool:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """YAML's safe loader, but a repeated key is an error."""
+    """YAML's safe loader, but a repeated key is an error, and merges cannot explode."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        if len(node.value) > LARGEST:
+            raise yaml.MarkedYAMLError(
+                problem=f"its merges stand for more than {LARGEST} values", problem_mark=node.start_mark
+            )
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()

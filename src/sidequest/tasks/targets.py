@@ -16,6 +16,8 @@ from sidequest.tasks.readers import Table
 from sidequest.tasks.spans import iob1_to_iob2, is_iob
 from sidequest.tasks.spec import ColumnName
 
+LARGEST_TARGET = 1e100  # of a regression: the square of more is no number
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -100,6 +102,9 @@ def numbers(table: Table, column: ColumnName) -> np.ndarray:
         if value is None or not str(value).strip():
             message += ". `unlabelled: drop` leaves rows without one out"
         raise table.fault(row, message)
+    if (far := np.abs(target) > LARGEST_TARGET).any():
+        row = int(np.argmax(far))
+        raise table.fault(row, f"column {name!r}: a target is at most {LARGEST_TARGET:g}, found {target[row]:g}")
     return target
 
 
@@ -171,7 +176,7 @@ def whole_numbers(array: pa.Array) -> pa.Array:
 def _float_or_nan(value: object) -> float:
     try:
         return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return float("nan")
 
 

@@ -90,6 +90,8 @@ def rows_to_table(
             raise _wrong_width(path, rows, len(names), delimiter, quoting)
         notes.append(f"{int((~good).sum())} malformed rows left out")
         rows = rows[good]
+        if not len(rows.fields):
+            raise DataError(f"no row has {len(names)} fields: `bad_rows: skip` leaves nothing", file=path)
     columns = dict(zip(names, field_columns(rows.fields, len(names)), strict=True))
     return Table(columns, str(path), rows.lines, notes=tuple(notes))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from sidequest.errors import DataError
+from sidequest.paths import what_is_at
 from sidequest.settings import Settings
 from sidequest.tasks.readers.conll import parse_conll
 from sidequest.tasks.readers.conllu import parse_conllu
@@ -52,8 +53,22 @@ class ReadSettings(Settings):
     quoting: Literal["standard", "none"] = "standard"
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
     header: bool | tuple[str, ...] = True
-    skip_rows: int = Field(default=0, ge=0)
+    skip_rows: int = Field(default=0, ge=0, le=10**9)
     bad_rows: Literal["refuse", "skip"] = "refuse"
+
+    @field_validator("delimiter")
+    @classmethod
+    def _separates_fields(cls, value: str | None) -> str | None:
+        if value is not None and value in '\r\n"\0':
+            raise ValueError("a delimiter stands between fields: not a line end, a quote or nothing")
+        return value
+
+    @field_validator("header")
+    @classmethod
+    def _names_columns(cls, value: bool | tuple[str, ...]) -> bool | tuple[str, ...]:
+        if not isinstance(value, bool) and (not value or len({*value}) < len(value)):
+            raise ValueError("true, false, or a list of different names")
+        return value
 
 
 def guess_format(path: Path) -> str | None:
@@ -71,8 +86,8 @@ def guess_format(path: Path) -> str | None:
 def read_file(path: Path, settings: ReadSettings | None = None) -> Table:
     """The table in a file (images in idx files come in pairs: see `read_idx`)."""
     settings = settings or ReadSettings()
-    if not path.exists():
-        raise DataError("no such file", file=path)
+    if (found := what_is_at(path)) in ("nothing", "other"):
+        raise DataError("no such file" if found == "nothing" else "a pipe or a device, not a file", file=path)
     match settings.format or guess_format(path):
         case "parquet":
             return read_parquet(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from sidequest.errors import DataError
 from sidequest.tasks.readers.table import Table
 from sidequest.tasks.readers.text import read_bytes
 
+MOST_DIMENSIONS = 4
 TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
@@ -23,8 +25,10 @@ def read_idx_array(path: Path) -> np.ndarray:
     header = 4 + 4 * dimensions
     if len(data) < header:
         raise DataError("the idx header is cut off", file=path)
+    if not 1 <= dimensions <= MOST_DIMENSIONS:
+        raise DataError(f"an idx file has 1 to {MOST_DIMENSIONS} dimensions here, found {dimensions}", file=path)
     shape = struct.unpack(f">{dimensions}I", data[4:header])
-    expected = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    expected = math.prod(shape) * dtype.itemsize  # Python's numbers: numpy's would wrap round
     if len(data) - header != expected:
         raise DataError(
             f"the header promises {shape} = {expected} bytes of data, found {len(data) - header}", file=path
@@ -38,6 +42,8 @@ def read_idx(images: Path, labels: Path | None) -> Table:
     image = read_idx_array(images)
     if image.ndim not in (3, 4):
         raise DataError(f"images have 3 or 4 dimensions, found the shape {image.shape}", file=images)
+    if not image.size:
+        raise DataError(f"there are no images: the header says {image.shape}", file=images)
     columns = {"image": image[:, None] if image.ndim == 3 else image}
     if labels is not None:
         label = read_idx_array(labels)

@@ -68,6 +68,8 @@ def _line_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:
                 raise DataError(message, file=path, line=number) from None
             except RecursionError:
                 raise DataError("not read: nested too deeply", file=path, line=number) from None
+            except ValueError as error:  # a number of thousands of digits
+                raise DataError(f"not read: {error}", file=path, line=number) from None
 
 
 def _list_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:
@@ -95,6 +97,8 @@ def _list_items(text: str, path: Path) -> Iterator[tuple[int, Any]]:
             raise DataError(f"not JSON: {error.msg}", file=path, line=error.lineno) from None
         except RecursionError:
             raise DataError("not read: nested too deeply", file=path, line=begins) from None
+        except ValueError as error:  # a number of thousands of digits
+            raise DataError(f"not read: {error}", file=path, line=begins) from None
         yield begins, value
         position = skip_space(position)
         if text[position : position + 1] == ",":

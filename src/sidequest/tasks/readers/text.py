@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import io
 import zlib
 from pathlib import Path
 
 from sidequest.errors import DataError
+from sidequest.paths import what_is_at
 
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# Python knows them by name, but no file of texts is written in them.
+NO_ENCODINGS = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape")
+ENCODING_RULE = "an encoding is one of texts; examples: utf-8, latin-1, cp1252, utf-16"
+# A small file that unpacks to more than this, and to so many times its own size, was made to fill the memory.
+LARGEST_UNPACKED, LARGEST_RATIO = 2**28, 200
 
 
 def read_bytes(path: Path) -> bytes:
     """The file's bytes, unpacked if its name ends in `.gz`."""
     try:
+        if what_is_at(path) == "other":  # to read from a pipe is to wait for somebody to write
+            raise DataError("a pipe or a device; a plain file is needed here", file=path)
         data = path.read_bytes()
-        return gzip.decompress(data) if path.suffix == ".gz" else data
+        return _unpacked(data, path) if path.suffix == ".gz" else data
     except FileNotFoundError:
         raise DataError("no such file", file=path) from None
     except IsADirectoryError:
@@ -25,6 +34,15 @@ def read_bytes(path: Path) -> bytes:
         raise DataError(f"not a complete gzip file: {error}", file=path) from None
     except OSError as error:
         raise DataError(f"can't be read: {error.strerror or error}", file=path) from None
+
+
+def _unpacked(data: bytes, path: Path) -> bytes:
+    most = max(LARGEST_UNPACKED, LARGEST_RATIO * len(data))
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        unpacked = file.read(most + 1)
+    if len(unpacked) > most:
+        raise DataError(f"{len(data)} bytes unpack to more than {most}; unpack it yourself if that is right", file=path)
+    return unpacked
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
@@ -43,15 +61,23 @@ def decode(data: bytes, encoding: str, path: Path) -> str:
     """The text that a file's bytes stand for, or an error with the line of the first byte that stands for none."""
     try:
         codec = codecs.lookup(encoding)
-    except LookupError:
-        raise DataError(f"unknown encoding {encoding!r}; examples: utf-8, latin-1, cp1252, utf-16", file=path) from None
+    except (LookupError, ValueError):  # a ValueError for a NUL in the name
+        raise DataError(f"unknown encoding {encoding[:40]!r}; {ENCODING_RULE}", file=path) from None
+    if not getattr(codec, "_is_text_encoding", True) or codec.name.replace("_", "-") in NO_ENCODINGS:
+        raise DataError(f"{encoding!r} is no encoding of files; {ENCODING_RULE}", file=path)
     try:
-        return data.decode("utf-8-sig" if codec.name == "utf-8" else codec.name)
+        text = data.decode("utf-8-sig" if codec.name == "utf-8" else codec.name)
+        if not codec.name.startswith(("utf-8", "utf-16", "utf-32")):
+            text.encode()  # utf-7 can write half of a character
     except UnicodeDecodeError as error:
         raise _undecodable(path, data, codec.name, error.start) from None
+    except UnicodeError as error:  # some codecs say no more than that
+        raise DataError(f"the file is not {encoding}: {error}", file=path) from None
+    return text
 
 
 def _undecodable(path: Path, data: bytes, encoding: str, position: int) -> DataError:
+    position = min(position, len(data) - 1)
     line = data.count(b"\n", 0, position) + 1
     column = position - data.rfind(b"\n", 0, position)
     found = f"byte 0x{data[position]:02x} at position {column} of the line is not {encoding.upper()}"
