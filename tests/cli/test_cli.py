@@ -130,6 +130,7 @@ def test_compare_on_digits_resumes_and_shares(run, tmp_path):
             "For images set model.kind to convnet",
         ),
         (["compare", "digits", "--set", "gamma=3", "-o", "OUT"], "say which method"),
+        (["select", "digits", "-m", "single", "-o", "OUT", "--effort", "3"], "none of these has an effort: single"),
         (["train", "OUT"], "recipe"),
         (["export", "OUT/recipe.json", "--to", "jsonl", "-o", "OUT"], "no such recipe file"),
         (["predict", "OUT"], "at least one model directory"),
@@ -142,6 +143,18 @@ def test_bad_input_gives_one_message_and_code_2(run, tmp_path, arguments, says):
     assert code == 2
     assert says in errors
     assert "Traceback" not in errors
+
+
+def test_without_a_method_auto_chooses_and_says_so_in_a_sentence(run, tmp_path):
+    quick = ["--set", "train.epochs=2", "--set", "train.max_batches=8"]
+    code, out, errors = run("select", "digits", "-o", tmp_path / "run", "--effort", "1", *quick)
+    assert code == 0, errors
+    recipe = Recipe.read(tmp_path / "run" / "recipe.json")
+    assert recipe.method == "auto"
+    assert recipe.provenance["method_settings"]["effort"] == 1
+    assert recipe.verdict in out
+    code, out, _ = run("select", "digits", "-o", tmp_path / "less", "--effort", "1", "--budget", "0.01", *quick)
+    assert "stopped before anything could be said" in out  # a budget wins over the effort
 
 
 def test_another_run_in_the_directory_is_not_overwritten(run, tmp_path):

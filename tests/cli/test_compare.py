@@ -97,7 +97,9 @@ def test_several_primaries_give_one_table(tmp_path, monkeypatch):
     other = next(name for name in digits.candidates if "report" in digits.tasks[name].splits)
     options = ["--seeds", "2", "--workers", "1", "--set", "train.epochs=1", "--set", "train.max_batches=2"]
     names = f"{digits.primary},{other}"
-    made = CliRunner().invoke(app, ["compare", "digits", "--primary", names, "-o", str(tmp_path / "out"), *options])
+    made = CliRunner().invoke(
+        app, ["compare", "digits", "-m", "", "--primary", names, "-o", str(tmp_path / "out"), *options]
+    )
     assert made.exit_code == 0, made.output
     table = json.loads((tmp_path / "out" / "table.json").read_text())
     assert set(table["metrics"]) == {digits.primary, other}
@@ -163,7 +165,7 @@ def test_a_comparison_with_a_missing_cell_ends_with_exit_code_1_and_its_table(tm
 
     monkeypatch.setattr(cells, "train_once", broken)
     options = ["--seeds", "1", "--workers", "1", "--set", "train.epochs=1", "--set", "train.max_batches=2"]
-    command = ["compare", "digits", "-o", str(tmp_path / "c"), *options]
+    command = ["compare", "digits", "-m", "", "-o", str(tmp_path / "c"), *options]
     part = CliRunner().invoke(app, command)
     assert part.exit_code == 1
     said = " ".join(part.output.split())

@@ -30,7 +30,7 @@ TrainLike = Mapping[str, Any] | TrainSettings
 
 def compare(
     suite: SuiteLike,
-    methods: Methods = (),
+    methods: Methods = ("auto",),
     *,
     model: ModelLike | None = None,
     train: TrainLike | None = None,
@@ -89,7 +89,7 @@ def compare(
 
 def select(
     suite: SuiteLike,
-    method: MethodLike,
+    method: MethodLike = "auto",
     *,
     settings: Mapping[str, Any] | Settings | None = None,
     model: ModelLike | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +35,22 @@ def chosen_methods(
             own[method].append(assignment.partition(".")[2])
     settings = {name: parse_assignments(given)["method"] for name, given in own.items()}
     return {name: MethodChoice.of(choice, settings[name]) for name, choice in chosen.items()}, others
+
+
+def with_effort(choices: Mapping[str, MethodChoice], effort: int | None) -> dict[str, MethodChoice]:
+    """The methods with --effort as the setting of those that have one."""
+    from sidequest.errors import SettingsError
+    from sidequest.methods import MethodChoice
+
+    if effort is None:
+        return dict(choices)
+    able = [name for name, choice in choices.items() if "effort" in choice.method.Settings.model_fields]
+    if not able:
+        raise SettingsError(f"--effort {effort}: is for `auto`; none of these has an effort: {', '.join(choices)}")
+    return {
+        name: MethodChoice.of(choice, {"effort": effort}) if name in able else choice
+        for name, choice in choices.items()
+    }
 
 
 def own_command() -> str:

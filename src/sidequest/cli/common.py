@@ -62,6 +62,21 @@ DryRunOption = Annotated[
     bool,
     typer.Option("--dry-run", help="Say what it would cost in batches, x and minutes here; train and write nothing."),
 ]
+EffortOption = Annotated[
+    int | None,
+    typer.Option(
+        "--effort",
+        min=1,
+        max=5,
+        help="How much `auto` may spend on choosing: about 1, 3, 6, 12 or 25 single-task runs. Default: 2.",
+    ),
+]
+BudgetOption = Annotated[
+    float | None,
+    typer.Option(
+        "--budget", min=0, help="The most that a selection may cost, in single-task runs; wins over --effort."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sidequest.cli.common import (
+    BudgetOption,
     DeviceOption,
     DryRunOption,
+    EffortOption,
     EncoderOption,
     JsonOption,
     ModelOption,
@@ -28,9 +30,9 @@ if TYPE_CHECKING:
 NAME = "compare"
 HELP = (
     "Compare methods over seeds: each selects on the select split, trains, and is scored on the report split.\n\n"
-    "single, all, size and random-subset are always included, and the controls single-long and probe. Results are kept: the "
-    "same command continues, and methods, seeds or a budget can be added.\n\n"
-    "Example: sidequest compare suite.yaml -m heu-size,heu-type --seeds 5 -o runs/compare\n\n"
+    "Without -m the method is `auto`. single, all, size and random-subset are always included, and the controls single-long and "
+    "probe. Results are kept: the same command continues, and methods, seeds or a budget can be added.\n\n"
+    "Example: sidequest compare suite.yaml -m auto,heu-type --seeds 5 -o runs/compare\n\n"
     "A method's own settings: --set heu-size.name=value. Equal cost: --budget 20 stops every selection at 20x. "
     "Several primaries: --primary rte,mrpc gives one table with a column for each."
 )
@@ -39,12 +41,11 @@ NEEDS_ARGUMENTS = True
 
 def command(
     suite: SuiteArgument,
-    methods: Annotated[str, typer.Option("--methods", "-m", help="Names, separated by commas.")] = "",
+    methods: Annotated[str, typer.Option("--methods", "-m", help="Names, separated by commas.")] = "auto",
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 5,
     out: Annotated[Path, typer.Option("--out", "-o", help="The directory of the comparison.")] = Path("runs/compare"),
-    budget: Annotated[
-        float | None, typer.Option("--budget", min=0, help="The most that a selection may cost, in single-task runs.")
-    ] = None,
+    effort: EffortOption = None,
+    budget: BudgetOption = None,
     primary: Annotated[
         str | None, typer.Option("--primary", help="Other primaries than the suite's, separated by commas.")
     ] = None,
@@ -61,7 +62,7 @@ def command(
     import json
 
     from sidequest.api.calls import compare
-    from sidequest.cli.arguments import chosen_methods, own_command
+    from sidequest.cli.arguments import chosen_methods, own_command, with_effort
     from sidequest.cli.common import default_workers, make_setup, tell_long_texts
     from sidequest.cli.tables import print_comparison, print_primaries
     from sidequest.errors import SettingsError
@@ -72,6 +73,7 @@ def command(
     check_trackers(track or [])
     names = [name.strip() for name in methods.split(",") if name.strip()]
     chosen, shared = chosen_methods(list(dict.fromkeys([*names, *ALWAYS])), assignments)
+    chosen = with_effort(chosen, effort)
     wanted = [choice for name, choice in chosen.items() if name not in ALWAYS or choice.settings or name in names]
     primaries: list[str | None] = [name.strip() for name in (primary or "").split(",") if name.strip()]
     setups = []

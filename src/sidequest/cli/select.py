@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from sidequest.cli.common import (
+    BudgetOption,
     DeviceOption,
     DryRunOption,
+    EffortOption,
     EncoderOption,
     ModelOption,
     SeedOption,
@@ -22,16 +24,20 @@ from sidequest.cli.common import (
 NAME = "select"
 HELP = (
     "Choose auxiliary tasks, mixture, weights or examples with a method, and write the decision as a recipe.\n\n"
-    "A stopped run continues with the same command.\n\n"
-    "Example: sidequest select suite.yaml -m heu-size -o runs/heu-size --set train.epochs=5"
+    "Without -m the method is `auto`. A stopped run continues with the same command.\n\n"
+    "Example: sidequest select suite.yaml -o runs/mine --effort 3"
 )
 NEEDS_ARGUMENTS = True
 
 
 def command(
     suite: SuiteArgument,
-    method: Annotated[str, typer.Option("--method", "-m", help="See `sidequest methods`; or your own, file.py:Class.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run directory.")],
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="See `sidequest methods`; or your own, file.py:Class.")
+    ] = "auto",
+    effort: EffortOption = None,
+    budget: BudgetOption = None,
     model: ModelOption = None,
     encoder: EncoderOption = None,
     tune: TuneOption = None,
@@ -55,7 +61,7 @@ def command(
     device: DeviceOption = None,
 ) -> None:
     from sidequest.api.calls import select
-    from sidequest.cli.arguments import own_command
+    from sidequest.cli.arguments import own_command, with_effort
     from sidequest.cli.common import make_setup, say_page, tell_long_texts
     from sidequest.methods import MethodChoice
     from sidequest.records.runs import SelectionRecord
@@ -63,7 +69,8 @@ def command(
 
     check_trackers(track or [])
     setup, settings = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run)
-    choice = MethodChoice.of(method, settings)  # refuse bad names and settings before data is encoded
+    asked = MethodChoice.of(method, settings)  # refuse bad names and settings before data is encoded
+    (choice,) = with_effort({asked.name: asked}, effort).values()
     if dry_run:
         from sidequest.cli.common import tell_costs
         from sidequest.runs.estimating import estimate_selection
@@ -76,6 +83,7 @@ def command(
         choice,
         seed=seed,
         directory=out,
+        budget=budget,
         workers=workers,
         storage=storage,
         ray=ray,
@@ -83,6 +91,8 @@ def command(
         command=own_command(),
     )
     recipe = made.recipe
+    if recipe.verdict:
+        typer.echo(recipe.verdict)
     for index, phase in enumerate(recipe.phases):
         shares = ", ".join(f"{name} {phase.shares[name]:g}" for name in phase.tasks)
         typer.echo(f"phase {index + 1} ({phase.order}): {shares}")
