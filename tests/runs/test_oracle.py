@@ -9,10 +9,11 @@ from scipy import stats
 
 from sidequest.cli import app
 from sidequest.errors import RunMismatch, SettingsError
-from sidequest.runs.oracle import oracle, some_subsets
+from sidequest.recipe import Phase, Recipe
+from sidequest.runs.oracle import mixtures, oracle, some_subsets
 from sidequest.runs.scoring import Truth, judge
 from sidequest.runs.setup import Setup
-from sidequest.runs.truth import TruthTable, signal
+from sidequest.runs.truth import SubsetScores, TruthTable, named, signal
 from sidequest.tasks.loading import load_suite
 
 
@@ -98,6 +99,62 @@ def test_methods_are_judged_without_training_their_choice(small_digits, monkeypa
     assert by_name["single"].x == 0
     assert "HeadImportance" in by_name["gradts-thres"].failed or "attention" in by_name["gradts-thres"].failed
     assert {row.method for row in judged} == {"single", "all", "heu-size"}
+
+
+def test_recipes_are_trained_as_they_are_and_say_what_they_deliver(small_digits, monkeypatch, tmp_path):
+    setup, _, table, cache = small_digits
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(cache))
+    monkeypatch.setattr(TruthTable, "something_helps", property(lambda self: True))
+    means = table.means
+    low = [
+        s.model_copy(update={"report": tuple(r - 0.1 for r in s.report)}) if not s.auxiliaries else s
+        for s in table.subsets
+    ]
+    table = table.model_copy(update={"subsets": tuple(low)})
+    truth = Truth("digits", table, setup)
+    judged, standings = judge(truth, {"single": {}, "all": {}, "temperature": {}}, [0, 1], train=True)
+    by_name = {row.method: row for row in standings}
+    assert by_name["single"].delivered == 0
+    expected = (means[table.candidates] - means[()]) / table.gap  # the table's own seeds: `all` is one of its subsets
+    assert by_name["all"].delivered == pytest.approx(expected, abs=1e-4)
+    assert [row.score for row in judged if row.method == "temperature"] != [
+        row.score for row in judged if row.method == "all"
+    ]  # the mixture is trained, not the set that it uses
+    assert by_name["all"].chosen == 1
+    assert by_name["single"].chosen == 0
+
+
+def hand_made(report: dict[tuple[str, ...], list[float]], shares=(0, 1)) -> TruthTable:
+    subsets = tuple(SubsetScores(auxiliaries=k, report=v, select=v, x=1.0) for k, v in report.items())
+    empty = {"model": {}, "train": {}, "data": {}, "rows": {}}
+    names = tuple(sorted({name for key in report for name in key}))
+    about = {"command": "", "suite": "s", "primary": "p", "metric": "accuracy", "candidates": names, "complete": True}
+    return TruthTable(**about, **empty, seeds=(0, 1, 2), shares=shares, subsets=subsets)
+
+
+def test_something_helps_only_if_it_does_on_seeds_that_did_not_choose_it():
+    helps = hand_made({(): [0.5, 0.5, 0.5], ("a",): [0.6, 0.61, 0.62], ("b",): [0.4, 0.4, 0.4]})
+    assert helps.held_out[0] == pytest.approx(0.11)
+    assert helps.something_helps
+    luck = hand_made({(): [0.5, 0.5, 0.5], ("a",): [0.6, 0.4, 0.5], ("b",): [0.45, 0.56, 0.5]})
+    assert luck.gap > 0
+    assert not luck.something_helps
+    assert luck.oracle_error == pytest.approx(np.std([0.45, 0.56, 0.5], ddof=1) / np.sqrt(3))
+
+
+def test_a_table_of_shares_has_every_mixture_and_finds_the_nearest_of_a_recipe():
+    assert mixtures(["b", "a"], (0, 1, 3)) == sorted(mixtures(["a", "b"], (0, 1, 3)), key=lambda m: (len(m), m))
+    assert len(set(mixtures(["a", "b"], (0, 1, 3)))) == 9
+    assert mixtures(["a", "b"], (0, 1)) == some_subsets(["a", "b"])
+    assert named(("a", "b", "b", "b")) == "a, 3 b"
+    table = hand_made({key: [0.1, 0.2, 0.3] for key in mixtures(["a", "b"], (0, 1, 3))}, (0, 1, 3))
+
+    def nearest(*phases: Phase) -> tuple[str, ...]:
+        return table.mixture_of(Recipe(method="m", primary="p", phases=phases))
+
+    assert nearest(Phase(shares={"p": 1})) == ()
+    assert nearest(Phase(shares={"p": 2, "a": 1, "b": 5})) == ("a", "b", "b", "b")
+    assert nearest(Phase(shares={"p": 1, "a": 4}), Phase(shares={"p": 1})) == ("a", "a", "a")
 
 
 def test_a_table_of_other_data_is_refused(small_digits, tmp_path):

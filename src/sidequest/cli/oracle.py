@@ -36,6 +36,9 @@ def command(
     sample: Annotated[
         int | None, typer.Option("--sample", min=2, help="So many random subsets instead of all.")
     ] = None,
+    shares: Annotated[
+        str, typer.Option("--shares", help="Batches of an auxiliary for one of the primary: 0,1,3 tries each so often.")
+    ] = "0,1",
     model: ModelOption = None,
     encoder: EncoderOption = None,
     tune: TuneOption = None,
@@ -55,6 +58,7 @@ def command(
     setup, stray = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run)
     if stray:
         raise SettingsError(f"--set {next(iter(stray))}: an oracle has no method; use train.NAME or model.NAME")
+    levels = _levels(shares, sample)
     if dry_run:
         from sidequest.cli.common import tell_costs
         from sidequest.runs.estimating import estimate_oracle
@@ -69,6 +73,7 @@ def command(
             command=own_command(),
             suite=suite,
             sample=sample,
+            shares=levels,
             workers=workers or default_workers(),
             progress=progress,
         )
@@ -77,3 +82,15 @@ def command(
     else:
         print_truth(table)
         typer.echo(f"written to {out}")
+
+
+def _levels(text: str, sample: int | None) -> tuple[int, ...]:
+    from sidequest.errors import SettingsError
+
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts) or "0" not in parts or len(parts) < 2:
+        raise SettingsError(f"--shares takes whole numbers with 0 among them, such as 0,1,3; found {text!r}")
+    levels = tuple(sorted({int(part) for part in parts}))
+    if sample is not None and levels != (0, 1):
+        raise SettingsError("--sample goes with sets, not with --shares")
+    return levels

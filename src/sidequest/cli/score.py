@@ -12,7 +12,9 @@ from sidequest.cli.common import DeviceOption, JsonOption, SetOption, WorkersOpt
 NAME = "score"
 HELP = (
     "Judge methods by truth tables: each selects on the table's suite, and its choice is looked up, not trained.\n\n"
-    "Regret is how far the chosen set is below the best one, rank its place among all subsets, x the cost of choosing.\n\n"
+    "Regret is how far the chosen set is below the best one, rank its place among all subsets, x the cost of choosing. "
+    "With --train the recipe is also trained as the method gave it, and the part of the oracle's gain that it delivers is "
+    "shown.\n\n"
     "Example: sidequest score -m autosem-p1,heu-size,random-subset --truth truth/digits.json --seeds 3 -o runs/score\n\n"
     "A method's own settings: --set autosem-p1.rounds=100."
 )
@@ -23,6 +25,10 @@ def command(
     methods: Annotated[str, typer.Option("--methods", "-m", help="Names, separated by commas.")],
     truth: Annotated[list[Path], typer.Option("--truth", help="A truth table; may be repeated.")],
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds of each method.")] = 3,
+    first_seed: Annotated[int, typer.Option("--first-seed", min=0, help="The first of them.")] = 0,
+    train: Annotated[
+        bool, typer.Option("--train", help="Train each recipe as it is, and the primary alone beside it.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="A directory for runs, tables and the figure.")
     ] = None,
@@ -57,8 +63,9 @@ def command(
             found = judge(
                 table,
                 list(chosen.values()),
-                range(seeds),
+                range(first_seed, first_seed + seeds),
                 directory=out,
+                train=train,
                 workers=workers or default_workers(),
                 progress=progress,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ def print_truth(table: TruthTable) -> None:
     from rich.table import Table
 
     from sidequest.formatting import fixed
+    from sidequest.runs.truth import named
 
     ranked = sorted(table.means, key=lambda chosen: -table.means[chosen])
     shown = ranked if len(ranked) <= 16 else [*ranked[:8], *ranked[-4:]]
@@ -147,11 +149,15 @@ def print_truth(table: TruthTable) -> None:
     truth.add_column("auxiliaries")
     for chosen in shown:
         mean, regret = table.means[chosen], table.regret(chosen)
-        truth.add_row(str(table.rank(chosen)), fixed(mean, 4), fixed(regret, 4), ", ".join(chosen) or "none")
+        truth.add_row(str(table.rank(chosen)), fixed(mean, 4), fixed(regret, 4), named(chosen) or "none")
     console = Console()
     console.print(truth)
     of = "all" if table.complete else "a sample of"
     console.print(f"{of} {len(ranked)} subsets, {len(table.seeds)} seeds. {table.signal.words}", style="bold")
+    if () in table.means:
+        gain, error = table.held_out
+        said = "something helps" if table.something_helps else "nothing helps"
+        console.print(f"the best by other seeds, over the primary alone: {fixed(gain, 4)} ± {fixed(error, 4)}: {said}")
 
 
 def print_standings(standings: Sequence[Standing]) -> None:
@@ -167,7 +173,9 @@ def print_standings(standings: Sequence[Standing]) -> None:
         rows = [row for row in standings if row.truth == truth]
         table = Table(title=truth, title_justify="left", box=SIMPLE_HEAD)
         table.add_column("method", no_wrap=True)
-        for column in ("regret ± 95 %", "best 0, worst 1", "rank", "cost"):
+        delivered = any(math.isfinite(row.delivered) for row in rows)
+        last = ("gain delivered",) if delivered else ()
+        for column in ("regret ± 95 %", "of the gap", "rank", "cost", *last):
             table.add_column(column, justify="right", no_wrap=True)
         for row in sorted((row for row in rows if not row.failed), key=lambda row: row.regret):
             table.add_row(
@@ -176,6 +184,7 @@ def print_standings(standings: Sequence[Standing]) -> None:
                 fixed(row.relative, 2),
                 f"{fixed(row.rank, 1)} of {row.subsets}",
                 f"{fixed(row.x, 1)}x",
+                *((fixed(row.delivered, 2),) if delivered else ()),
             )
         console.print(table)
         for row in rows:

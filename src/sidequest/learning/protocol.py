@@ -155,6 +155,16 @@ class PredictionGain(Protocol):
         ...
 
 
+@runtime_checkable
+class GradientAlignment(Protocol):
+    """The power to say whether two tasks pull the shared parameters the same way (FLAD)."""
+
+    def train_aligned(self, task: str, target: str) -> float:
+        """One step on the sum of both tasks' losses on their next batches; the cosine between the two gradients before it, over
+        the parameters that both move."""
+        ...
+
+
 @dataclass(frozen=True)
 class Warmup:
     """Single-task fine-tuning of a fresh model before its heads are looked at.
@@ -242,6 +252,7 @@ class TaskDiscriminator(Protocol):
 _POWER_NAMES: dict[type, str] = {
     Deltas: "updates per task",
     PredictionGain: "prediction gain",
+    GradientAlignment: "alignment of gradients",
     HeadImportance: "attention heads",
     TaskDiscriminator: "task discriminator",
 }

@@ -7,13 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sidequest.errors import SettingsError
-from sidequest.learning.protocol import Deltas, HeadImportance, PredictionGain, TaskDiscriminator, power_name
+from sidequest.learning.protocol import (
+    Deltas,
+    GradientAlignment,
+    HeadImportance,
+    PredictionGain,
+    TaskDiscriminator,
+    power_name,
+)
 from sidequest.model_settings import load_plugin, plugins
 
 if TYPE_CHECKING:
     from sidequest.models.base import Family
 
-EVERY_MODEL: frozenset[type] = frozenset({Deltas, PredictionGain, TaskDiscriminator})
+EVERY_MODEL: frozenset[type] = frozenset({Deltas, PredictionGain, GradientAlignment, TaskDiscriminator})
 
 
 @dataclass(frozen=True)

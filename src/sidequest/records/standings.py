@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -10,7 +11,8 @@ from sidequest.records.base import Known, Part, Record
 
 
 class Judged(Part):
-    """One method on one seed. x: cost of the selection."""
+    """One method on one seed. x: cost of the selection. score: of its recipe, trained as it is, on *report*; alone: of the
+    primary alone on the same seed; both only where recipes were trained."""
 
     truth: str
     method: str
@@ -20,10 +22,17 @@ class Judged(Part):
     rank: int
     subsets: int
     x: float
+    score: Known = math.nan
+    alone: Known = math.nan
 
 
 class Standing(Part):
-    """A method over seeds on one table. relative: mean regret where choosing the worst subset is 1 and the best 0."""
+    """A method over seeds on one table.
+
+    relative: mean regret where the best subset is 0 and the primary alone is 1; unknown where nothing helps the primary.
+    delivered: the part of the oracle's gain over the primary alone that the trained recipes reach; unknown where nothing was
+        trained or nothing helps. chosen: the part of the seeds on which it chose any auxiliary.
+    """
 
     truth: str
     method: str
@@ -36,6 +45,8 @@ class Standing(Part):
     x: Known
     seeds: int
     failed: str = ""
+    delivered: Known = math.nan
+    chosen: Known = math.nan
 
 
 class StandingsRecord(Record):

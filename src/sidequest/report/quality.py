@@ -13,14 +13,14 @@ from sidequest.report.style import cost_axis, mark, new_figure
 
 
 def regret_against_cost(standings: Sequence[Standing]) -> go.Figure:
-    """One point per method: the mean over truth tables of its relative regret (0: the best subset, 1: the worst) against the
-    mean cost of choosing in single-task runs; small points are the single tables. A method that was not judged by all tables says
-    by how many.
+    """One point per method: the mean over truth tables of its relative regret (0: the best subset, 1: the primary alone) against
+    the mean cost of choosing in single-task runs; small points are the single tables. A method that was not judged by all
+    tables says by how many.
     """
     figure = new_figure(
         "What a choice is worth, and what it costs",
         x="cost of choosing (x: single-task runs)",
-        y="regret (best 0, worst 1)",
+        y="regret (best 0, primary alone 1)",
     )
     rows = [row for row in standings if math.isfinite(row.relative)]
     tables = list(dict.fromkeys(row.truth for row in rows))
@@ -58,6 +58,6 @@ def regret_against_cost(standings: Sequence[Standing]) -> go.Figure:
             )
         )
     cost_axis(figure, max([1.0, *(row.x for row in rows)]))
-    figure.update_yaxes(range=[-0.06, 1.06])
+    figure.update_yaxes(range=[-0.06, max(1.06, 1.06 * min(2.5, max([1.0, *(y for _, y in means.values())])))])
     figure.update_layout(height=520)
     return figure

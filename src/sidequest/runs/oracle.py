@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +13,16 @@ import numpy as np
 
 from sidequest.errors import SettingsError
 from sidequest.formatting import fixed
-from sidequest.methods.baselines import one_to_one
 from sidequest.progress import Progress
-from sidequest.recipe import Recipe
+from sidequest.recipe import Phase, Recipe
 from sidequest.runs.finals import train_once
 from sidequest.runs.setup import Setup
-from sidequest.runs.truth import SubsetScores, TruthTable
+from sidequest.runs.truth import SubsetScores, TruthTable, named
 from sidequest.search.executors import run_jobs
 
 MOST_CANDIDATES = 8  # 256 subsets; beyond that a sample
 SAMPLE = 256
+SETS = (0, 1)  # batches of an auxiliary for one of the primary
 
 
 @dataclass(frozen=True)
@@ -45,24 +46,26 @@ def oracle(
     command: str,
     suite: str,
     sample: int | None = None,
+    shares: Sequence[int] = SETS,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> TruthTable:
     """Every subset on every seed. Each training is kept when it ends, so the same call continues after a kill.
 
-    suite: the suite's name or file, as the user gave it. sample: so many random subsets instead of all.
+    suite: the suite's name or file, as the user gave it. sample: so many random subsets instead of all. shares: the
+    batches that each auxiliary may have for one of the primary.
     """
     candidates = tuple(sorted(setup.suite.candidates))
     if not candidates:
         raise SettingsError(f"suite {setup.suite.name!r} has no candidates: there is nothing to choose")
-    subsets = some_subsets(candidates, sample)
+    subsets = some_subsets(candidates, sample) if tuple(shares) == SETS else mixtures(candidates, shares)
     jobs = [SubsetJob(auxiliaries, seed) for seed in seeds for auxiliaries in subsets]
     results: dict[SubsetJob, SubsetResult] = {}
     setup.prepare(progress)
     for count, (index, result) in enumerate(run_jobs(run_subset, setup, jobs, workers), start=1):
         results[jobs[index]] = result
         if progress is not None:
-            label = f"{{{', '.join(jobs[index].auxiliaries)}}} seed {jobs[index].seed}: {fixed(result.report)}"
+            label = f"{{{named(jobs[index].auxiliaries)}}} seed {jobs[index].seed}: {fixed(result.report)}"
             progress.job(count, len(jobs), label, result, sum(each.x for each in results.values()))
     table = TruthTable(
         command=command,
@@ -71,7 +74,8 @@ def oracle(
         metric=setup.suite.tasks[setup.suite.primary].metric,
         candidates=candidates,
         seeds=tuple(seeds),
-        complete=len(subsets) == 2 ** len(candidates),
+        shares=tuple(shares),
+        complete=len(subsets) == len(shares) ** len(candidates),
         model=setup.model.model_dump(mode="json"),
         train=setup.train.model_dump(mode="json"),
         data={name: dict(task.fingerprints) for name, task in sorted(setup.suite.tasks.items())},
@@ -96,10 +100,21 @@ def some_subsets(candidates: Sequence[str], sample: int | None = None) -> list[t
     return sorted(found, key=lambda chosen: (len(chosen), chosen))
 
 
+def mixtures(candidates: Sequence[str], shares: Sequence[int]) -> list[tuple[str, ...]]:
+    """Every combination of shares, each auxiliary as often as its share; few batches first."""
+    names = sorted(candidates)
+    found = [
+        tuple(name for name, share in zip(names, each, strict=True) for _ in range(share))
+        for each in itertools.product(sorted(shares), repeat=len(names))
+    ]
+    return sorted(found, key=lambda chosen: (len(chosen), chosen))
+
+
 def run_subset(setup: Setup, job: SubsetJob) -> SubsetResult:
     """Train one subset on one seed, or find it."""
     primary = setup.suite.primary
-    recipe = Recipe(method="oracle", primary=primary, phases=(one_to_one(primary, list(job.auxiliaries)),))
+    phase = Phase(shares={primary: 1, **Counter(job.auxiliaries)})
+    recipe = Recipe(method="oracle", primary=primary, phases=(phase,))
     final = train_once(setup, recipe, job.seed).record
     return SubsetResult(final.score, final.select_score, final.training.x)
 

@@ -1,4 +1,8 @@
-"""Judge methods by a truth table: run the selection, look up what the chosen set is worth. No final training."""
+"""Judge methods by a truth table: run the selection, look up what the chosen set is worth.
+
+Where asked for, the recipe is also trained as the method gave it, with its mixture, weights, rows and phases: a method that
+returns weights of all tasks is not judged by a set that is always everything.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,9 @@ from sidequest.errors import RunMismatch, SidequestError
 from sidequest.methods.registry import MethodChoice, Methods, choices_of
 from sidequest.numerics.statistics import mean_interval
 from sidequest.progress import Progress
+from sidequest.recipe import Phase, Recipe
 from sidequest.records.standings import Judged, Standing
+from sidequest.runs.finals import train_once
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
 from sidequest.runs.truth import TruthTable
@@ -24,6 +30,7 @@ class JudgeJob:
     choice: MethodChoice
     seed: int
     directory: Path | None
+    train: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,16 +62,18 @@ def judge(
     seeds: Sequence[int],
     *,
     directory: Path | None = None,
+    train: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> tuple[list[Judged], list[Standing]]:
     """Every method on every seed. A method that the suite's model cannot serve is reported as such, not an error.
 
-    directory: keeps the runs, so that the same call continues.
+    directory: keeps the runs, so that the same call continues. train: also train what each method gave, and the primary alone, on
+        the same seed.
     """
     choices = choices_of(methods)  # refuse bad names and settings before any work
     jobs = [
-        JudgeJob(choice, seed, None if directory is None else directory / truth.name / name / f"seed-{seed}")
+        JudgeJob(choice, seed, None if directory is None else directory / truth.name / name / f"seed-{seed}", train)
         for name, choice in choices.items()
         for seed in seeds
     ]
@@ -92,7 +101,13 @@ def judge_one(truth: Truth, job: JudgeJob) -> Judged | str:
         )
     except SidequestError as error:
         return str(error).splitlines()[0]
-    chosen, table = tuple(sorted(recipe.auxiliaries)), truth.table
+    table = truth.table
+    chosen = table.mixture_of(recipe)
+    score = alone = nan
+    if job.train:
+        single = Recipe(method="single", primary=table.primary, phases=(Phase(shares={table.primary: 1}),))
+        score = train_once(truth.setup, recipe, job.seed, job.directory).record.score
+        alone = train_once(truth.setup, single, job.seed).record.score
     return Judged(
         truth=truth.name,
         method=job.choice.name,
@@ -102,6 +117,8 @@ def judge_one(truth: Truth, job: JudgeJob) -> Judged | str:
         rank=table.rank(chosen),
         subsets=len(table.subsets),
         x=recipe.cost.x,
+        score=score,
+        alone=alone,
     )
 
 
@@ -112,7 +129,7 @@ def _standing(truth: Truth, method: str, results: Sequence[Judged | str]) -> Sta
         unknown = dict.fromkeys(("regret", "low", "high", "relative", "rank", "x"), nan)
         return Standing(truth=truth.name, method=method, subsets=subsets, seeds=0, failed=str(results[0]), **unknown)
     mean = mean_interval([result.regret for result in judged])
-    worst = max(truth.table.regret(subset.auxiliaries) for subset in truth.table.subsets)
+    gap = truth.table.gap if truth.table.something_helps else nan
     count = len(judged)
     return Standing(
         truth=truth.name,
@@ -120,9 +137,11 @@ def _standing(truth: Truth, method: str, results: Sequence[Judged | str]) -> Sta
         regret=mean.mean,
         low=mean.low,
         high=mean.high,
-        relative=mean.mean / worst if worst else 0.0,
+        relative=mean.mean / gap,
         rank=sum(result.rank for result in judged) / count,
         subsets=subsets,
         x=sum(result.x for result in judged) / count,
         seeds=count,
+        delivered=sum(result.score - result.alone for result in judged) / count / gap,
+        chosen=sum(bool(result.auxiliaries) for result in judged) / count,
     )

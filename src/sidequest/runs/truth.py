@@ -1,10 +1,14 @@
 """A truth table: what every subset of the candidates is worth, so that a method's choice can be judged without training it again.
 
-Numbers and settings only, no data. Subsets are trained one batch of each task in turn, the common mixture of a chosen set.
+Numbers and settings only, no data. Subsets are trained one batch of each task in turn, the common mixture of a chosen set; a
+table of shares has other mixtures, too. A mixture is the sorted tuple of its auxiliaries, each as often as it has batches in
+a turn.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,13 +19,15 @@ from scipy import special
 
 from sidequest.errors import SettingsError
 from sidequest.files import read_json, write_atomically
+from sidequest.recipe import Recipe
 
 # A table whose subsets differ with less certainty than this is noise.
 LARGEST_P = 0.01
 
 
 class SubsetScores(BaseModel):
-    """One subset, over seeds. report: scores to judge by. select: what a method could have seen. x: cost of one training."""
+    """One mixture, over seeds. auxiliaries: each as often as it has batches for one of the primary. report: scores to judge by.
+    select: what a method could have seen. x: cost of one training."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -54,7 +60,8 @@ class Signal:
 
 
 class TruthTable(BaseModel):
-    """The scores of subsets. complete: whether every subset is there, or a seeded sample of them.
+    """The scores of subsets. complete: whether every subset is there, or a seeded sample of them. shares: the batches that an
+    auxiliary may have for one of the primary; 0 and 1 are sets.
 
     suite: an embedded suite's name, or a suite file's path relative to the table. data: fingerprints of all splits, so that a
     changed suite is refused.
@@ -74,6 +81,7 @@ class TruthTable(BaseModel):
     train: dict[str, Any]
     data: dict[str, dict[str, str]]
     rows: dict[str, dict[str, int]]
+    shares: tuple[int, ...] = (0, 1)
     subsets: tuple[SubsetScores, ...] = Field(min_length=1)
 
     @property
@@ -93,6 +101,46 @@ class TruthTable(BaseModel):
     def signal(self) -> Signal:
         return signal(self.scores)
 
+    @property
+    def gap(self) -> float:
+        """How far the best subset is above the primary alone; the best of many noisy means is a little too good (`held_out`)."""
+        return self.means[self.best] - self.means[()]
+
+    @property
+    def held_out(self) -> tuple[float, float]:
+        """The gain over the primary alone of the subset that is best on the *other* seeds, and its standard error: without the
+        luck of being the best of many on the same seeds."""
+        scores, alone = self.scores, [subset.auxiliaries for subset in self.subsets].index(())
+        gains = []
+        for seed in range(len(self.seeds)):
+            others = np.delete(scores, seed, axis=1).mean(axis=1)
+            gains.append(scores[others.argmax(), seed] - scores[alone, seed])
+        return float(np.mean(gains)), float(np.std(gains, ddof=1) / len(gains) ** 0.5)
+
+    @property
+    def oracle_error(self) -> float:
+        """One standard error of the best subset's mean."""
+        best = next(subset for subset in self.subsets if subset.auxiliaries == self.best)
+        return float(np.std(best.report, ddof=1) / len(best.report) ** 0.5)
+
+    @property
+    def something_helps(self) -> bool:
+        """Whether some subset is above the primary alone by more than a standard error, on seeds that did not choose it."""
+        gain, error = self.held_out
+        return gain > error
+
+    def mixture_of(self, recipe: Recipe) -> tuple[str, ...]:
+        """The table's mixture that is nearest to a recipe's: the first phase with auxiliaries counts, and one that is used at all
+        is not rounded to nothing."""
+        phase = next((each for each in recipe.phases if {*each.tasks} - {self.primary}), recipe.phases[-1])
+        own = phase.shares.get(self.primary, 0.0)
+        used = [share for share in self.shares if share]
+        chosen = []
+        for name in recipe.auxiliaries:
+            ratio = phase.shares.get(name, 0.0) / own if own else max(used)
+            chosen += [name] * min(used, key=lambda share: abs(np.log(max(ratio, 1e-9) / share)))
+        return tuple(sorted(chosen))
+
     def regret(self, auxiliaries: tuple[str, ...]) -> float:
         """How far a choice is below the best subset of the table, in the metric. The best of many noisy means is a little too
         good, by the same amount for every method."""
@@ -106,7 +154,7 @@ class TruthTable(BaseModel):
     def mean_of(self, auxiliaries: tuple[str, ...]) -> float:
         key = tuple(sorted(auxiliaries))
         if key not in self.means:
-            raise SettingsError(f"the truth table has no subset {{{', '.join(key)}}}; make a complete one")
+            raise SettingsError(f"the truth table has no subset {{{named(key)}}}; make a complete one")
         return self.means[key]
 
     def write(self, path: Path) -> None:
@@ -123,6 +171,12 @@ class TruthTable(BaseModel):
             raise SettingsError(
                 f"{path}: not a truth table: {'.'.join(map(str, first['loc']))} {first['msg']}"
             ) from None
+
+
+def named(auxiliaries: Sequence[str]) -> str:
+    """A mixture for people: `ink, 3 parity`."""
+    counts = Counter(auxiliaries)
+    return ", ".join(name if count == 1 else f"{count} {name}" for name, count in counts.items())
 
 
 def signal(scores: np.ndarray) -> Signal:

@@ -14,11 +14,13 @@ from sidequest.errors import SettingsError
 from sidequest.learning.protocol import (
     Deltas,
     Discrimination,
+    GradientAlignment,
     HeadImportance,
     PredictionGain,
     TaskDiscriminator,
     power_name,
 )
+from sidequest.learning.torch.alignment import AlignedTraining
 from sidequest.learning.torch.core import Core
 from sidequest.learning.torch.deltas import DeltaTraining
 from sidequest.learning.torch.discriminator import Discriminating
@@ -49,6 +51,8 @@ def make_power(core: Core, power: type, stores: PowerStores) -> object:
         return DeltaTraining(core)
     if power is PredictionGain:
         return GainTraining(core)
+    if power is GradientAlignment:
+        return AlignedTraining(core)
     if power is HeadImportance:
         return HeadScoring(core, stores.heads)
     if power is TaskDiscriminator:
