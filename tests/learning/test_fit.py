@@ -44,6 +44,12 @@ def test_length_in_batches_without_the_primary_and_with_a_cap():
     assert phase_length(subset, learner, TRAIN).total == 3 * 2
 
 
+def test_a_cycle_begins_with_the_primary_whatever_it_is_called():
+    for primary in ("a", "z"):
+        phase = Phase(order="cycle", shares={primary: 2, "m": 1, "k": 1})
+        assert task_order(phase, 0, 4, np.random.default_rng(0), primary) == [(primary, 2), ("k", 1), ("m", 1)]
+
+
 def test_cycle_runs_blocks_and_continues_across_looks():
     phase = Phase(order="cycle", shares={"a": 2, "b": 0, "c": 3})
     whole = task_order(phase, 0, 12, np.random.default_rng(0))

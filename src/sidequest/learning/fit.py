@@ -83,9 +83,12 @@ def phase_length(phase: Phase, learner: Learner, train: TrainSettings, goal: str
     return PhaseLength(total, tuple(round(total * (i + 1) / looks) for i in range(looks)))
 
 
-def task_order(phase: Phase, start: int, stop: int, rng: np.random.Generator) -> list[tuple[str, int]]:
-    """The tasks of batches start..stop-1 of a phase as runs (task, consecutive batches)."""
-    names = list(phase.tasks)
+def task_order(
+    phase: Phase, start: int, stop: int, rng: np.random.Generator, primary: str | None = None
+) -> list[tuple[str, int]]:
+    """The tasks of batches start..stop-1 of a phase as runs (task, consecutive batches). A cycle begins with the primary; the
+    others follow by name, the order that survives a JSON file."""
+    names = sorted(phase.tasks, key=lambda name: (name != primary, name))
     shares = np.array([phase.shares[name] for name in names])
     if phase.order == "cycle":
         cycle = np.repeat(np.arange(len(names)), shares.astype(int))
@@ -152,7 +155,7 @@ def fit(
         for look in range(at.look, len(length.looks)):
             start = length.looks[look - 1] if look else 0
             rng = np.random.default_rng([seed, index, look])
-            for task, n_batches in task_order(phase, start, length.looks[look], rng):
+            for task, n_batches in task_order(phase, start, length.looks[look], rng, learner.primary):
                 weight = phase.weights.get(task, 1.0) * train.loss_scale.get(task, 1.0)
                 learner.train(task, n_batches, weight=weight, subset=phase.subsets.get(task))
                 done += n_batches

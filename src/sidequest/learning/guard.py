@@ -43,8 +43,8 @@ def guard(learner: Learner) -> Learner:
         def epoch_batches(self, task: str, subset: Subset | None = None) -> int:
             return learner.epoch_batches(task, subset)
 
-        def begin(self, total_batches: int, *, keep_optimizer: bool = False) -> None:
-            learner.begin(total_batches, keep_optimizer=keep_optimizer)
+        def begin(self, total_batches: int | None, *, rate: float = 1.0, keep_optimizer: bool = False) -> None:
+            learner.begin(total_batches, rate=rate, keep_optimizer=keep_optimizer)
 
         def train(self, task: str, n_batches: int, *, weight: float = 1.0, subset: Subset | None = None) -> list[float]:
             return learner.train(task, n_batches, weight=weight, subset=subset)

@@ -41,7 +41,7 @@ def probe(
         start = 0
         for stop in stops:
             rng = np.random.default_rng([seed, index, start])
-            for task, n_batches in task_order(phase, start, stop, rng):
+            for task, n_batches in task_order(phase, start, stop, rng, learner.primary):
                 weight = phase.weights.get(task, 1.0) * train.loss_scale.get(task, 1.0)
                 learner.train(task, n_batches, weight=weight, subset=phase.subsets.get(task))
             if progress is not None:

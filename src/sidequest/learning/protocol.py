@@ -48,8 +48,9 @@ class Learner(Protocol):
         """Batches in one pass over a task's train rows."""
         ...
 
-    def begin(self, total_batches: int, *, keep_optimizer: bool = False) -> None:
-        """Start a schedule of this many batches: learning-rate warm-up and decay are stretched over it."""
+    def begin(self, total_batches: int | None, *, rate: float = 1.0, keep_optimizer: bool = False) -> None:
+        """Start a schedule of this many batches: learning-rate warm-up and decay are stretched over it. None: a constant rate,
+        for work whose every stretch is to count the same. rate: a factor on the learning rate."""
         ...
 
     def train(self, task: str, n_batches: int, *, weight: float = 1.0, subset: Subset | None = None) -> list[float]:

@@ -29,7 +29,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from sidequest.errors import SettingsError
 from sidequest.learning.protocol import Learner
@@ -46,6 +46,24 @@ class State(BaseModel):
 
 class NoSettings(Settings):
     """For methods without settings."""
+
+
+class PaperSettings(Settings):
+    """Of a method whose defaults differ from its paper's values. as_published: the paper's value for every setting that is not
+    given. A class lists those values in `PUBLISHED`; one that inherits from several has all of theirs."""
+
+    PUBLISHED: ClassVar[dict[str, Any]] = {}
+
+    as_published: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _published(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or values.get("as_published") is not True:
+            return values
+        listed = [vars(base).get("PUBLISHED", {}) for base in reversed(cls.__mro__)]
+        published = {name: value for each in listed for name, value in each.items() if name in cls.model_fields}
+        return {**published, **values}
 
 
 class Plan(BaseModel):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -32,12 +33,15 @@ class _Posterior:
 class HedgeSearch(MixtureSearch):
     """GP-Hedge over a finite space.
 
-    initial: size of the space-filling design. nu: smoothness of the Matérn kernel, 1.5 or 2.5.
+    initial: size of the first design. design: `spread` over the space, or `random`. choose: the recommended trial has the highest
+    posterior `mean`, or the highest `score`. nu: smoothness of the Matérn kernel, 1.5 or 2.5.
     xi: the improvement that PI and EI look for at least, kappa: the deviations of UCB, both in standardised scores.
     eta: how sharply the portfolio follows its gains (Hoffman et al. 2011).
     """
 
     initial: int = 6
+    design: Literal["spread", "random"] = "spread"
+    choose: Literal["mean", "score"] = "mean"
     nu: float = 2.5
     xi: float = 0.01
     kappa: float = 1.96
@@ -84,8 +88,8 @@ class HedgeSearch(MixtureSearch):
     def best(self, history: History) -> int:
         """The trial of highest posterior mean, not of highest score: the highest of twenty noisy scores owes its place
         partly to luck, and the mean pools it with its neighbours'."""
-        if len(history) < 2:
-            return 0
+        if self.choose == "score" or len(history) < 2:
+            return super().best(history)
         return int(self.expected(history)[0].argmax())
 
 
@@ -95,7 +99,11 @@ def _coordinates(space: MixtureSpace, history: History) -> np.ndarray:
 
 @functools.lru_cache(maxsize=16)
 def _design(search: HedgeSearch) -> tuple[int, ...]:
-    return tuple(spread(search.space, min(search.initial, search.budget), search.seed))
+    size = min(search.initial, search.budget)
+    if search.design == "spread":
+        return tuple(spread(search.space, size, search.seed))
+    rng = np.random.default_rng([search.seed, 4])
+    return tuple(rng.choice(len(search.space), size=size, replace=False).tolist())
 
 
 @functools.lru_cache(maxsize=64)

@@ -109,7 +109,9 @@ def run_method(
         for name, data in method.artifacts(at.state).items():
             write_atomically(directory / name, data)
     if stopped and not (method.anytime and at.calls):
-        recipe = Recipe(method=method.name, primary=pool.primary, phases=(Phase(shares={pool.primary: 1}),))
+        # No decision: the primary alone, or all tasks alike where no task is more than another.
+        names = pool.names if pool.goal == "average" else (pool.primary,)
+        recipe = Recipe(method=method.name, primary=pool.primary, phases=(Phase(shares=dict.fromkeys(names, 1.0)),))
     else:
         recipe = method.recipe(at.state)
     noted = {"stopped_by_budget": budget} if stopped else {}

@@ -196,7 +196,7 @@ class SimulatedLearner(OwnPowers):
     def epoch_batches(self, task: str, subset: Subset | None = None) -> int:
         return -(-self._rows(task, subset) // self.simulation.batch_size)
 
-    def begin(self, total_batches: int, *, keep_optimizer: bool = False) -> None:
+    def begin(self, total_batches: int | None, *, rate: float = 1.0, keep_optimizer: bool = False) -> None:
         self._at.steps, self._at.total = 0, total_batches
 
     def train(self, task: str, n_batches: int, *, weight: float = 1.0, subset: Subset | None = None) -> list[float]:

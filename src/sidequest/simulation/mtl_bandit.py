@@ -126,7 +126,7 @@ class MTLBandit(OwnPowers):
     def epoch_batches(self, task: str, subset: Subset | None = None) -> int:
         return self.sizes[task] if subset is None else len(subset.ids)
 
-    def begin(self, total_batches: int, *, keep_optimizer: bool = False) -> None:
+    def begin(self, total_batches: int | None, *, rate: float = 1.0, keep_optimizer: bool = False) -> None:
         """A bandit has no schedule."""
 
     def train(self, task: str, n_batches: int, *, weight: float = 1.0, subset: Subset | None = None) -> list[float]:

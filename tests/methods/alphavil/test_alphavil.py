@@ -67,7 +67,7 @@ def run(method: AlphaVIL, pool: Pool, learner=None):
 
 def test_one_epoch_is_algorithm_one():
     """Against the algorithm written out for the plane with torch's own SGD."""
-    settings = AlphaVILSettings(epochs=1, alpha_rate=0.02, alpha_momentum=0.5, alpha_steps=7)
+    settings = AlphaVILSettings(as_published=True, epochs=1, alpha_rate=0.02, alpha_momentum=0.5, alpha_steps=7)
     state, learner = run(AlphaVIL(settings), plane_pool())
     start = torch.tensor([3.0, 2.0], dtype=torch.float64)
     deltas = torch.stack([torch.from_numpy(Plane.moves[name] / 3) for name in ("primary", "bad", "good")])
@@ -88,7 +88,7 @@ def test_one_epoch_is_algorithm_one():
 
 
 def test_weights_follow_what_helps():
-    settings = AlphaVILSettings(epochs=60, alpha_rate=0.002)
+    settings = AlphaVILSettings(epochs=60, alpha_rate=0.002, weight_on="loss", rescale=False, negligible=0.05)
     state, learner = run(AlphaVIL(settings), plane_pool(), Plane((60.0, 40.0)))
     weights = dict(zip(state.names, state.weights, strict=True))
     assert weights["bad"] < 0.05  # geometrically: its update shrinks with its weight, and so does the gradient along it
@@ -103,7 +103,7 @@ def test_weights_follow_what_helps():
 
 
 def test_weights_stop_at_the_floor():
-    settings = AlphaVILSettings(epochs=3, alpha_rate=0.3, alpha_steps=1)
+    settings = AlphaVILSettings(epochs=3, alpha_rate=0.3, alpha_steps=1, rescale=False)
     state, _ = run(AlphaVIL(settings), plane_pool(), Plane((60.0, 40.0)))
     assert min(entry["alphas"][1] for entry in state.history) < 0
     assert state.history[0]["weights"][1] == settings.floor
@@ -111,7 +111,7 @@ def test_weights_stop_at_the_floor():
 
 
 def test_each_epoch_collects_a_fraction_with_the_share_of_the_weight():
-    settings = AlphaVILSettings(fraction=0.25, optimizer_state="fresh")
+    settings = AlphaVILSettings(fraction=0.25, optimizer_state="fresh", weight_on="loss")
     state, learner = run(AlphaVIL(settings), plane_pool(epochs=2))
     assert state.epochs == 8  # 2 passes of the primary in quarters
     assert learner.calls[0] == ("begin", {"primary": 8, "bad": 80, "good": 16})
@@ -129,6 +129,59 @@ def test_the_weight_may_act_on_the_rate_and_a_loss_scale_stays_on_the_loss():
         ("bad", 40, 0.5, 1 / 3, True),
         ("good", 8, 1.0, 1 / 3, True),
     ]
+
+
+def test_weights_that_sink_together_keep_their_ratio():
+    """Every task harms: without rescaling, all weights end at the floor, where their shares are equal again."""
+
+    class Harm(Plane):
+        moves = {"primary": np.array([0.3, 0.0]), "good": np.array([0.0, 0.1]), "bad": np.array([0.3, 0.3])}
+
+    settings = {"epochs": 40, "alpha_rate": 0.05, "weight_on": "loss"}
+    kept, _ = run(AlphaVIL(AlphaVILSettings(**settings)), plane_pool(), Harm((30.0, 20.0)))
+    assert sum(kept.weights) == pytest.approx(3)
+    assert kept.names[int(np.argmax(kept.weights))] == "good"  # the least harmful
+    sunk, _ = run(AlphaVIL(AlphaVILSettings(**settings, rescale=False)), plane_pool(), Harm((30.0, 20.0)))
+    assert min(sunk.weights) == 1e-6
+
+
+def test_auto_settings_know_the_optimiser_and_the_number_of_epochs():
+    def decided(epochs, **train):
+        return AlphaVIL(AlphaVILSettings(epochs=epochs)).start(plane_pool(**train), np.random.default_rng(0))
+
+    assert decided(12).weight_on == "rate"
+    assert decided(12, optimizer="sgd").weight_on == "loss"
+    assert [decided(n).alpha_rate for n in (4, 20, 100, 400)] == [0.05, 0.025, 0.005, 0.005]
+    published = AlphaVIL(AlphaVILSettings(as_published=True, epochs=12)).start(plane_pool(), np.random.default_rng(0))
+    assert (published.weight_on, published.alpha_rate) == ("loss", 0.005)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_with_what_was_learned():
+    class Diverging(Plane):
+        def merged_loss(self, task, deltas, alphas, rows=None):
+            loss, gradient = super().merged_loss(task, deltas, alphas, rows)
+            return (np.nan, gradient * np.nan) if len(self.calls) > 40 else (loss, gradient)
+
+    method = AlphaVIL(AlphaVILSettings(epochs=20, weight_on="loss"))
+    state, learner = run(method, plane_pool(), Diverging())
+    assert 0 < len(state.history) < 20
+    assert np.isfinite(learner.point).all()
+    assert np.isfinite(state.weights).all()
+    assert "no longer finite" in method.recipe(state).verdict
+    first, _ = run(AlphaVIL(AlphaVILSettings(epochs=20, weight_on="loss")), plane_pool())
+    assert "finite" not in method.recipe(first).verdict
+
+
+def test_the_verdict_ranks_by_weight_times_batches():
+    """A task with one batch hardly moves the model, keeps its weight, and must not be named first for that."""
+    method = AlphaVIL(AlphaVILSettings(epochs=1))
+    state = method.start(plane_pool(), np.random.default_rng(0))
+    state = state.model_copy(update={"weights": [1.9, 1.0, 0.8], "batches": [4, 1, 8], "history": [{}]})
+    recipe = method.recipe(state)
+    assert recipe.verdict.startswith("train with good")
+    assert recipe.evidence["contributions"]["good"] > 5 * recipe.evidence["contributions"]["bad"]
+    small = method.recipe(state.model_copy(update={"batches": [400, 1, 800]}))
+    assert small.auxiliaries == ("good",)
 
 
 def test_max_batches_cuts_the_auxiliaries_not_the_primary():

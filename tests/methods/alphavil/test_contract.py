@@ -55,7 +55,7 @@ def simulate(method, seed):
 
 
 def test_alphavil_orders_the_candidates_as_the_simulation_does():
-    learned = simulate(AlphaVIL(AlphaVILSettings(alpha_rate=0.05)), seed=0)
+    learned = simulate(AlphaVIL(AlphaVILSettings(alpha_rate=0.05, weight_on="loss", rescale=False)), seed=0)
     assert learned["arm-1"] > 1.2
     assert learned["arm-2"] < 0.9
 

@@ -22,7 +22,7 @@ class Scripted:
     def epoch_batches(self, task, subset=None):
         return {"primary": 2, "other": 3}[task]
 
-    def begin(self, total_batches, *, keep_optimizer=False):
+    def begin(self, total_batches, *, rate=1.0, keep_optimizer=False):
         self.calls.append(("begin", total_batches))
 
     def snapshot(self):
@@ -50,7 +50,7 @@ def one_epoch(scores, **settings):
 
 def test_an_epoch_that_improves_is_taken_at_once():
     #                           before  alone: primary, other   together
-    state, learner = one_epoch([0.5, 0.7, 0.4, 0.6])
+    state, learner = one_epoch([0.5, 0.7, 0.4, 0.6], as_published=True)
     assert not learner.scores
     assert learner.calls[:2] == [("begin", 5), "score"]
     assert learner.calls[2:9] == [
@@ -69,7 +69,7 @@ def test_an_epoch_that_improves_is_taken_at_once():
 
 
 def test_an_epoch_without_improvement_is_trained_again_with_new_weights():
-    state, learner = one_epoch([0.5, 0.7, 0.4, 0.5, 0.45, 0.55], rate=1.0)
+    state, learner = one_epoch([0.5, 0.7, 0.4, 0.5, 0.45, 0.55], rate=1.0, rescale=False)
     assert state.history[0]["attempts"] == [0.5, 0.45, 0.55]  # equal is no improvement
     joint = [call for call in learner.calls[9:] if isinstance(call, tuple)]
     assert [call[0] for call in joint[:5]] == [call[0] for call in joint[5:10]] == [call[0] for call in joint[10:]]
@@ -82,11 +82,18 @@ def test_an_epoch_without_improvement_is_trained_again_with_new_weights():
 
 
 def test_patience_ends_the_loop_and_takes_the_last_and_weights_stop_at_the_floor():
-    state, learner = one_epoch([0.9, 0.5, 0.1, 0.6, 0.7, 0.8], rate=3.0, patience=3)
+    state, learner = one_epoch([0.9, 0.5, 0.1, 0.6, 0.7, 0.8], rate=3.0, patience=3, rescale=False)
     assert not learner.scores
     assert state.score == 0.8
     assert min(state.weights) == 1e-6
     assert learner.calls.count("restore") == 2 + 2  # not after the last
+
+
+def test_a_perfect_score_is_not_trained_for_again():
+    state, _ = one_epoch([1.0, 0.9, 0.9, 1.0], patience=10)
+    assert state.history[0]["attempts"] == [1.0]
+    _, other = one_epoch([0.9, 0.8, 0.8, *[0.9] * 10], patience=10)
+    assert not other.scores  # a tie below the maximum is
 
 
 class Killed(Exception):

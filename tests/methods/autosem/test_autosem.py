@@ -68,7 +68,8 @@ def play(settings, *, simulation=None, seed=0):
 def test_a_round_trains_the_pulled_arm_and_compares_with_the_round_before():
     settings = stage1.BanditSettings(rounds=30, batches=3, gamma=0.1)
     state, calls = play(settings)
-    assert calls[0][:2] == ("begin", (90,))
+    assert calls[0][:2] == ("begin", (None,))  # a constant rate: no round counts less than another
+    assert play(stage1.BanditSettings(rounds=30, batches=3, learning_rate=None))[1][0][:2] == ("begin", (90,))
     assert calls[1][:2] == ("evaluate", ("primary",))  # R_0, before any training
     trained = [arguments for name, arguments, _ in calls if name == "train"]
     assert trained == [(state.arms[arm], 3) for arm in state.pulled]
@@ -124,7 +125,7 @@ def test_selection_rules(settings, chosen):
     assert stage1.select(state, stage1.BanditSettings(utility="decayed", **settings)) == chosen
 
 
-def run(name, settings, *, simulation=None, seed=0, parallel=1, train=None, trials=None):
+def run(name, settings, *, simulation=None, seed=0, parallel=1, train=None, trials=None, budget=None):
     cls = get_method(name)
     train = train or TrainSettings(epochs=2, patience=None)
     learner = SimulatedLearner(simulation or helpful(2, 3), seed=seed)
@@ -135,6 +136,7 @@ def run(name, settings, *, simulation=None, seed=0, parallel=1, train=None, tria
         trials or LocalTrials(learner, train),
         single_run_work=single_run_work(320, 100, train),
         parallel=parallel,
+        budget=budget,
     )
 
 
@@ -230,12 +232,54 @@ def test_given_tasks_that_do_not_exist(tasks, message):
 def test_bad_settings_are_refused():
     for settings, message in [
         ({"prior": [0, 1]}, "above 0"),
+        ({"primary_prior": "3,nan"}, "above 0"),
+        ({"learning_rate": 0}, "greater than 0"),
         ({"rule": "best"}, "'best'"),
         ({"trials": 0}, "greater than or equal to 1"),
         ({"tasks": []}, "at least 1"),
     ]:
         with pytest.raises(SettingsError, match=message):
             parse(get_method("autosem").Settings, settings, "autosem")
+
+
+def test_settings_as_a_user_types_them_and_as_published():
+    settings = parse(get_method("autosem").Settings, {"primary_prior": "3,1", "as_published": True, "gamma": 0.2}, "x")
+    assert settings.primary_prior == (3, 1)
+    assert (settings.utility, settings.initial, settings.design, settings.choose) == ("decayed", 10, "random", "score")
+    assert settings.gamma == 0.2  # what is given wins
+    assert parse(get_method("autosem").Settings, {}, "x").design == "spread"
+
+
+def test_as_published_begins_with_random_mixtures_and_returns_the_highest_score():
+    recipe = run("autosem-no-stage1", {"trials": 12, "as_published": True})
+    trials = recipe.evidence["stage2"]["trials"]
+    assert [trial["source"] for trial in trials[:10]] == ["design"] * 10
+    assert recipe.evidence["stage2"]["best"] == int(np.argmax([trial["score"] for trial in trials]))
+
+
+@pytest.mark.parametrize("budget", [1, 3, 6])
+def test_a_budget_that_ends_between_two_runs_of_a_mixture(budget):
+    trials = counting(helpful(2, 2))
+    settings = {"trials": 6, "initial": 3, "runs": 2}
+    recipe = run("autosem-no-stage1", settings, simulation=helpful(2, 2), trials=trials, budget=budget)
+    assert recipe.provenance["stopped_by_budget"] == budget
+    known = recipe.evidence["stage2"]["trials"]
+    assert len({len(trial["scores"]) for trial in known}) == 1  # a mixture with fewer runs decides nothing
+    best = known[recipe.evidence["stage2"]["best"]]
+    assert recipe.phases[0].shares == {
+        name: ratio
+        for name, ratio in zip(["primary", *recipe.evidence["stage2"]["tasks"]], best["mixture"], strict=True)
+        if ratio
+    }
+
+
+def test_many_ties_are_a_warning():
+    quiet = stage1.BanditState(
+        arms=["p", "a"], goal="primary", alpha=[1, 1], beta=[1, 1], scores=[0.5, 0.5, 0.5, 0.5, 0.6]
+    )
+    moving = quiet.model_copy(update={"scores": [0.5, 0.5, 0.6, 0.7, 0.6]})
+    assert "75% of the rounds" in stage1.ties_note(quiet)
+    assert stage1.ties_note(moving) == ""
 
 
 def test_nothing_selected_is_the_primary_alone_without_trials():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from sidequest.errors import SettingsError
+from sidequest.errors import SettingsError, SidequestError
 from sidequest.learning.protocol import HeadImportance, Warmup
 from sidequest.methods.gradts.gradts import FgSettings, GradTSFg, GradTSThres, GradTSTrial, ThresSettings, TrialSettings
 from sidequest.methods.gradts.head_ranking import scale_importance
@@ -209,3 +209,22 @@ def test_without_candidates_the_primary_alone():
     for method in (GradTSThres(), GradTSTrial(), GradTSFg()):
         state, _ = go(method, lambda chosen: 0.5, {"p": REFERENCE})
         assert method.recipe(state).tasks == ("p",)
+
+
+def test_fg_by_quantile_without_an_order_in_any_row_keeps_none():
+    class Flat(Heads):
+        def instance_importance(self, task, warmup):
+            yield np.arange(2), np.zeros((2, 3, 4), dtype=np.float32)
+
+    method = GradTSFg(FgSettings(quantile=0.5))
+    state, _ = rank(method)
+    state = state.model_copy(update={"scores": [0.6, 0.7, 0.5]})
+    state = method.round(state, Flat(MATRICES), np.random.default_rng(0))
+    assert state.instances["same"].kept == []
+    assert state.threshold == 0.42
+
+
+def test_importances_that_are_not_finite_are_an_error_not_a_rank():
+    broken = {**MATRICES, "near": MATRICES["near"] * np.nan}
+    with pytest.raises(SidequestError, match=r"'near'.* not finite"):
+        go(GradTSThres(), only_same, broken)

@@ -51,9 +51,9 @@ def choose(name, on, seed=0):
     return run_method(method, on, on.pool(TRAIN), LocalTrials(on, TRAIN), single_run_work=1.0)
 
 
-def told(name, pool, scores):
+def told(name, pool, scores, **settings):
     """The recipe when trials score as given, and the sets that were asked for."""
-    method = get_method(name)()
+    method = get_method(name)(**settings)
     state = method.start(pool, np.random.default_rng(0))
     asked = []
     for score in scores:
@@ -91,19 +91,28 @@ def _simulation_of(pool):
     ("scores", "chosen"),
     [
         ([0.5, 0.4], []),
-        ([0.5, 0.5], []),  # no gain is no reason
+        ([0.5, 0.5, 0.4], []),  # a tie goes on, but no gain is no reason
         ([0.5, 0.6, 0.55], ["MNLI"]),
-        ([0.5, 0.6, 0.7, 0.7], ["MNLI", "QQP"]),
+        ([0.5, 0.6, 0.7, 0.7, 0.6], ["MNLI", "QQP"]),
+        ([0.5, 0.5, 0.6, 0.5], ["MNLI", "QQP"]),
         ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], ["CoLA", "MNLI", "MRPC", "QNLI", "QQP", "SST-2", "WNLI"]),
     ],
 )
-def test_greedy_stops_at_the_first_task_that_does_not_help(scores, chosen):
+def test_greedy_stops_when_select_falls(scores, chosen):
     recipe, asked, done = told("heu-size", glue_pool("RTE"), [*scores, 1.0, 1.0])
     assert done
     assert sorted(recipe.auxiliaries) == chosen
     assert [len(each) for each in asked] == list(range(len(asked)))
     assert recipe.evidence["select_scores"] == scores
     assert ("no auxiliary helps" in recipe.verdict) == (not chosen)
+
+
+def test_greedy_as_published_tries_every_set():
+    scores = [0.5, 0.4, 0.3, 0.6, 0.2, 0.1, 0.0, 0.0]
+    recipe, asked, done = told("heu-size", glue_pool("RTE"), scores, as_published=True)
+    assert done
+    assert len(asked) == 8
+    assert sorted(recipe.auxiliaries) == ["MNLI", "QNLI", "QQP"]
 
 
 def test_type_without_a_match_is_single_and_says_so():

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from sidequest.errors import DataError
+from sidequest.errors import DataError, SettingsError, SidequestError
 from sidequest.learning.fit import fit
 from sidequest.methods.base import Pool
 from sidequest.methods.policies.counterfactual import Counterfactual, CounterfactualSettings
@@ -18,7 +18,7 @@ from sidequest.methods.policies.task_policy import policy_phase, run_steps
 from sidequest.numerics.off_policy import softmax
 from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
-from sidequest.settings import TrainSettings
+from sidequest.settings import TrainSettings, parse
 from sidequest.simulation.learner import SimulatedLearner
 from sidequest.simulation.mtl_bandit import BanditEnvironment, MTLBandit, replay
 from sidequest.tasks.task import Form, Objective, TaskCard
@@ -275,6 +275,81 @@ def test_goal_primary_finds_what_helps_the_primary():
     recipe = run_method(Counterfactual(settings), learner, learner.pool(TRAIN), trials, single_run_work=1)
     shares = recipe.phases[0].shares
     assert min(shares["primary"], shares["close"], shares["near"]) > 2 * max(shares["far"], shares["harmful"])
+
+
+class TestBudgets:
+    def test_exp3s_shares_are_of_the_steps_that_ran(self):
+        recipe = run(exp3s(steps=400, round_steps=50), budget=0.4)
+        assert recipe.provenance["stopped_by_budget"] == 0.4
+        assert recipe.evidence["steps"] < 400
+        assert sum(recipe.phases[0].shares.values()) == pytest.approx(1, abs=1e-4)
+
+    def test_counterfactual_answers_by_the_policies_that_were_tried(self):
+        whole = run(counterfactual(steps=200, entropy_weights=(0.1, 0.5, 1.0)))
+        after_logging = run(counterfactual(steps=200, entropy_weights=(0.1, 0.5, 1.0)), budget=whole.cost.x / 2)
+        assert after_logging.provenance["stopped_by_budget"]
+        assert after_logging.evidence["candidates"]
+        assert len(after_logging.phases[0].shares) == 8
+
+    def test_before_any_policy_is_learned_the_goal_decides(self):
+        learner = bandit()
+        average = run(counterfactual(steps=200), learner, budget=1e-6)
+        assert set(average.tasks) == set(learner.tasks)
+        assert "no policy was learned" in average.verdict
+
+    def test_a_method_that_cannot_answer_leaves_all_tasks_for_the_goal_average(self):
+        class Never(type(counterfactual())):
+            anytime = False
+
+        recipe = run(Never(counterfactual(steps=200).settings), budget=1e-6)
+        assert len(recipe.tasks) == 8
+
+
+class TestSettings:
+    @pytest.mark.parametrize(("given", "expected"), [(0.2, (0.2,)), ("0.1,0.2", (0.1, 0.2)), ([0.1, 0.2], (0.1, 0.2))])
+    def test_lambdas_as_a_user_types_them(self, given, expected):
+        assert parse(CounterfactualSettings, {"entropy_weights": given}, "x").entropy_weights == expected
+
+    @pytest.mark.parametrize(
+        ("cls", "values", "message"),
+        [
+            (CounterfactualSettings, {"entropy_weights": -1}, "at least 0"),
+            (CounterfactualSettings, {"entropy_weights": [0.1, float("nan")]}, "at least 0"),
+            (CounterfactualSettings, {"entropy_weights": [0.2, 0.2000000001]}, "six digits"),
+            (CounterfactualSettings, {"least_primary_share": 1}, "less than 1"),
+            (Exp3SSettings, {"low": 80, "high": 20}, "low is below high"),
+        ],
+    )
+    def test_values_without_meaning_are_refused(self, cls, values, message):
+        with pytest.raises(SettingsError, match=message):
+            parse(cls, values, "x")
+
+    def test_as_published(self):
+        assert CounterfactualSettings(as_published=True).keep_logs == "latest"
+        assert Exp3SSettings(as_published=True).importance == "printed"
+        assert Exp3SSettings().importance == "sampled"
+
+
+def test_a_gain_that_is_not_finite_names_task_and_step():
+    class Diverging(MTLBandit):
+        def train_with_gain(self, task, *, target=None):
+            before, after = super().train_with_gain(task, target=target)
+            return (before, float("nan")) if self.meter.cost(1.0).batches > 30 else (before, after)
+
+    with pytest.raises(SidequestError, match=r"exp3s: the loss of .* is not finite at step \d+"):
+        run(exp3s(steps=200), Diverging(bandit().environment))
+
+
+def test_the_online_model_is_the_result_once_the_run_is_whole():
+    method = exp3s(steps=40, round_steps=10)
+    state = method.start(pool_of(bandit()), np.random.default_rng(0))
+    learner = bandit()
+    seen = []
+    for call in range(4):
+        state = method.round(state, learner, np.random.default_rng(call))
+        seen.append(method.improved(state))
+    assert seen == [False, False, False, True]
+    assert not exp3s(steps=40, result="recipe").improved(state)
 
 
 @pytest.mark.parametrize("name", METHODS)

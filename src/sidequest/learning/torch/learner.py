@@ -75,6 +75,7 @@ class TorchLearner:
         self._learning_rate = train.learning_rate or family.default_learning_rate
         self._total: int | None = None
         self._step = 0
+        self._rate = 1.0  # a factor on the learning rate, of the schedule that runs
         self.optimizer = self._new_optimizer()
         self.courses: dict[str, Course] = {}  # tasks with an optimiser and a schedule of their own (`begin_deltas`)
 
@@ -98,8 +99,8 @@ class TorchLearner:
 
     # Training
 
-    def begin(self, total_batches: int, *, keep_optimizer: bool = False) -> None:
-        self._total, self._step = total_batches, 0
+    def begin(self, total_batches: int | None, *, rate: float = 1.0, keep_optimizer: bool = False) -> None:
+        self._total, self._step, self._rate = total_batches, 0, rate
         if not keep_optimizer:
             self.optimizer = self._new_optimizer()
 
@@ -130,7 +131,7 @@ class TorchLearner:
         if self.settings.clip is not None:
             used = [p for p in parameters_of(self.optimizer) if p.grad is not None]
             torch.nn.utils.clip_grad_norm_(used, self.settings.clip)
-        rate = self._learning_rate * schedule(self._step, self._total, self.settings)
+        rate = self._learning_rate * self._rate * schedule(self._step, self._total, self.settings)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["factor"]
         self.optimizer.step()
@@ -207,6 +208,7 @@ class TorchLearner:
             "seed": self.seed,
             "step": self._step,
             "total": self._total,
+            "rate": self._rate,
             "streams": self._stream_positions | {_key(*k): (s.epoch, s.taken) for k, s in self._streams.items()},
             "courses": [(task, course.total, course.step) for task, course in self.courses.items()],
         }
@@ -219,7 +221,7 @@ class TorchLearner:
         plain = snapshot.plain
         if not plain:  # of the weights only
             return
-        self._step, self._total = plain["step"], plain["total"]
+        self._step, self._total, self._rate = plain["step"], plain["total"], plain.get("rate", 1.0)
         self._stream_positions = {key: (epoch, taken) for key, (epoch, taken) in plain["streams"].items()}
         for (task, subset), stream in self._streams.items():
             stream.seek(*self._stream_positions.get(_key(task, subset), (0, 0)))

@@ -14,18 +14,21 @@ from pydantic import Field
 from sidequest.learning.protocol import Learner
 from sidequest.methods.alphavil.reweighting import Reweighting, ReweightingSettings, ReweightingState
 
+PERFECT = 1.0  # the highest value of accuracies, F1 scores and correlations
+
 
 class DIWSettings(ReweightingSettings):
     """
     rate: the step of a weight per difference in score (scores are between 0 and 1, not per cent).
-    patience: how many times an epoch is trained at most before one without improvement is taken.
+    patience: how many times an epoch is trained at most before one without improvement is taken. A score that cannot rise ends
+        the trials of an epoch at once.
     """
 
     rate: float = Field(0.1, gt=0)
     patience: int = Field(10, ge=1)
 
 
-class DIW(Reweighting[DIWSettings]):
+class DIW(Reweighting[DIWSettings, ReweightingState]):
     """An epoch trains every task alone from the same model and scores each result on the primary's *select*; then trains all
     together with their weights. A task that alone did better than all together gains weight, one that did worse loses some. If
     the primary is no better than after the epoch before, the model goes back and the epoch is trained again with the new weights.
@@ -43,6 +46,7 @@ class DIW(Reweighting[DIWSettings]):
     paper: ClassVar[str] = "Sivasankaran et al. 2017"
     cost: ClassVar[str] = "2 to 1 + patience passes over all tasks per epoch"
     Settings = DIWSettings
+    State = ReweightingState
 
     def round(self, state: ReweightingState, learner: Learner, rng: np.random.Generator) -> ReweightingState:
         settings = self.settings
@@ -65,8 +69,8 @@ class DIW(Reweighting[DIWSettings]):
                 learner.train(state.names[pick], 1, weight=float(shares[pick]))
             together = self.score(state, learner)
             attempts.append(together)
-            weights = np.maximum(weights + settings.rate * (alone - together), settings.floor)
-            if together > before or len(attempts) >= settings.patience:
+            weights = self.bounded(weights + settings.rate * (alone - together))
+            if together > before or together >= PERFECT or len(attempts) >= settings.patience:
                 break
             learner.restore(start)
         entry = {"alone": alone.tolist(), "attempts": attempts}

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from pydantic import Field
 
 from sidequest.learning.protocol import Learner
-from sidequest.methods.base import Method, Pool, State
+from sidequest.methods.base import Method, PaperSettings, Pool, State
 from sidequest.recipe import Phase, Recipe
-from sidequest.settings import Settings
+from sidequest.settings import TrainSettings
 
 
-class ReweightingSettings(Settings):
+class ReweightingSettings(PaperSettings):
     """
     epochs: epochs of the method, each of which ends with a look at *select*. None: so many that the primary's rows are seen as
         often as `train.epochs` says.
     fraction: ρ, the part of every task's train rows that an epoch takes: the next batches of a shuffled pass, so that over
         1/ρ epochs every row is seen once.
     floor: weights never fall below it. The papers' value; a loss weight below zero makes the model worse without bound.
-    negligible: an auxiliary task whose final share of the weight is below this is left out of the recipe.
+    negligible: an auxiliary task whose final contribution (its share of the weight times its batches) is a smaller part of all
+        contributions than this is left out of the recipe.
+    rescale: keep the sum of the weights at the number of tasks. Without it all weights can sink to the floor together, where
+        their shares are equal again whatever was learned.
     """
+
+    PUBLISHED: ClassVar[dict[str, Any]] = {"rescale": False}
 
     epochs: int | None = Field(None, ge=1)
     fraction: float = Field(1.0, gt=0, le=1)
     floor: float = Field(1e-6, gt=0)
     negligible: float = Field(0.01, ge=0, lt=1)
+    rescale: bool = True
 
 
 class ReweightingState(State):
@@ -36,6 +42,7 @@ class ReweightingState(State):
     epochs: how many there will be. max_batches: the bound on the batches of all epochs together.
     loss_scale: the user's factor on each task's loss, on top of the learned weight.
     batches: of each task in an epoch, known when the first begins. history: one entry per epoch.
+    diverged: why the run ended early, where losses were no longer finite.
     """
 
     names: list[str]
@@ -50,33 +57,40 @@ class ReweightingState(State):
     best: float = -math.inf
     best_epoch: int = 0
     history: list[dict[str, Any]] = []
+    diverged: str = ""
 
 
 SettingsT = TypeVar("SettingsT", bound=ReweightingSettings)
+StateT = TypeVar("StateT", bound=ReweightingState)
 
 
-class Reweighting(Method[SettingsT, ReweightingState]):
+class Reweighting(Method[SettingsT, StateT]):
     """Subclasses write `round`, which ends with `self.ended(...)`."""
 
     trains_model: ClassVar[bool] = True
     anytime: ClassVar[bool] = True
     returns: ClassVar[str] = "weights, model"
-    State = ReweightingState
 
-    def start(self, pool: Pool, rng: np.random.Generator) -> ReweightingState:
+    def start(self, pool: Pool, rng: np.random.Generator) -> StateT:
         names = list(pool.names)
         objective = names if pool.goal == "average" else names[:1]
-        return ReweightingState(
+        epochs = self.settings.epochs or max(1, round(pool.train.epochs / self.settings.fraction))
+        return cast(type[StateT], self.State)(
             names=names,
             objective=objective,
             select_rows={name: pool.cards[name].select_rows for name in objective},
-            epochs=self.settings.epochs or max(1, round(pool.train.epochs / self.settings.fraction)),
+            epochs=epochs,
             max_batches=pool.train.max_batches,
             loss_scale=[pool.train.loss_scale.get(name, 1.0) for name in names],
             weights=[1.0] * len(names),
+            **self.decided(epochs, pool.train),
         )
 
-    def epoch_batches(self, state: ReweightingState, learner: Learner) -> list[int]:
+    def decided(self, epochs: int, train: TrainSettings) -> dict[str, Any]:
+        """Further fields of the state: settings that depend on how the model is trained."""
+        return {}
+
+    def epoch_batches(self, state: StateT, learner: Learner) -> list[int]:
         """Batches of each task in an epoch. Where all epochs would exceed `train.max_batches`, the auxiliaries' are cut."""
         primary, *others = (max(1, round(self.settings.fraction * learner.epoch_batches(task))) for task in state.names)
         room = math.inf if state.max_batches is None else state.max_batches / state.epochs - primary
@@ -88,9 +102,12 @@ class Reweighting(Method[SettingsT, ReweightingState]):
     def score(state: ReweightingState, learner: Learner) -> float:
         return float(np.mean([learner.evaluate(task) for task in state.objective]))
 
-    def ended(
-        self, state: ReweightingState, weights: np.ndarray, score: float, entry: dict[str, Any]
-    ) -> ReweightingState:
+    def bounded(self, weights: np.ndarray) -> np.ndarray:
+        """Weights [K] above the floor and, with `rescale`, with the sum K."""
+        weights = np.maximum(weights, self.settings.floor)
+        return weights * (len(weights) / weights.sum()) if self.settings.rescale else weights
+
+    def ended(self, state: StateT, weights: np.ndarray, score: float, entry: dict[str, Any]) -> StateT:
         """The state after an epoch with these new weights and this score on *select*."""
         better = score > state.best
         entry = {"weights": weights.tolist(), "score": score, **entry}
@@ -104,28 +121,32 @@ class Reweighting(Method[SettingsT, ReweightingState]):
             }
         )
 
-    def done(self, state: ReweightingState) -> bool:
-        return len(state.history) >= state.epochs
+    def done(self, state: StateT) -> bool:
+        return len(state.history) >= state.epochs or bool(state.diverged)
 
-    def improved(self, state: ReweightingState) -> bool:
+    def improved(self, state: StateT) -> bool:
         return state.best_epoch == len(state.history)
 
-    def total(self, state: ReweightingState) -> int:
+    def total(self, state: StateT) -> int:
         return state.epochs
 
-    def journal(self, state: ReweightingState) -> dict[str, Any]:
+    def journal(self, state: StateT) -> dict[str, Any]:
         last = state.history[-1]
         shares = np.array(last["weights"]) / sum(last["weights"])
         return {"score": last["score"], "shares": dict(zip(state.names, shares.round(4).tolist(), strict=True))}
 
-    def recipe(self, state: ReweightingState) -> Recipe:
+    def recipe(self, state: StateT) -> Recipe:
         """Training on Equation 1: an epoch's batches of every task, with its final share of the weight on the loss."""
         shares = np.array(state.weights) / sum(state.weights)
-        kept = [0] + [i for i in range(1, len(shares)) if shares[i] >= self.settings.negligible]
+        # A weight says little by itself: a task with few batches moves the model little, so its weight hardly changes and its
+        # share rises as the others' fall. What a task contributes to Equation 1 is its weight times its batches.
+        batches = state.batches or [1] * len(shares)  # none where the first epoch diverged
+        contributions = shares * batches / (shares * batches).sum()
+        kept = [0] + [i for i in range(1, len(shares)) if contributions[i] >= self.settings.negligible]
         # The primary stays in the recipe even where training has driven its own weight down (it overfits by then).
         floor = max(self.settings.negligible, self.settings.floor)
         loss_weights = {state.names[i]: max(float(shares[i]), floor) for i in kept}
-        phase = Phase(order="shuffle", shares={state.names[i]: state.batches[i] for i in kept}, weights=loss_weights)
+        phase = Phase(order="shuffle", shares={state.names[i]: batches[i] for i in kept}, weights=loss_weights)
         return Recipe(
             method=self.name,
             primary=state.names[0],
@@ -133,20 +154,21 @@ class Reweighting(Method[SettingsT, ReweightingState]):
             evidence={
                 "tasks": state.names,
                 "weights": dict(zip(state.names, state.weights, strict=True)),
+                "contributions": dict(zip(state.names, contributions.round(6).tolist(), strict=True)),
                 "best_score": state.best,
                 "best_epoch": state.best_epoch,
                 "epochs": state.history,
             },
-            verdict=_verdict(state.names, shares, kept),
+            verdict=_verdict(state.names, contributions, kept) + (f"; {state.diverged}" if state.diverged else ""),
         )
 
 
-def _verdict(names: list[str], shares: np.ndarray, kept: list[int]) -> str:
+def _verdict(names: list[str], contributions: np.ndarray, kept: list[int]) -> str:
     if len(names) == 1:
         return "there are no candidates"
     if len(kept) == 1:
         return "no auxiliary helps: the weight of every candidate has gone to zero"
-    order = sorted(kept[1:], key=lambda i: (-shares[i], names[i]))
-    parts = [f"{names[i]} ({shares[i]:.0%})" for i in order]
+    order = sorted(kept[1:], key=lambda i: (-contributions[i], names[i]))
+    parts = [f"{names[i]} ({contributions[i]:.0%} of the weighted batches)" for i in order]
     dropped = sorted(set(names) - {names[i] for i in kept})
     return f"train with {', '.join(parts)}" + (f"; leave out {', '.join(dropped)}" if dropped else "")

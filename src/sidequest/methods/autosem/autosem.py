@@ -143,12 +143,15 @@ class _AutoSeM(Method[SettingsT, AutoSeMState]):
         if self._stage1 is not None and state.bandit.pulled:
             evidence["stage1"] = stage1.evidence(state.bandit, self._stage1)
         mixture, verdict = (1,) * (1 + len(selected)), f"selected {', '.join(selected) or 'no auxiliary'}"
+        note = stage1.ties_note(state.bandit)
         if search is not None and self._stage2 is not None and state.trials:
-            best = search.best(stage2.history_of(state.trials, self._stage2.runs))
-            mixture = state.trials[best].mixture
-            evidence["stage2"] = stage2.evidence(selected, state.trials, self._stage2, search) | {"best": best}
+            trials = stage2.decided(state.trials, self._stage2.runs)
+            best = search.best(stage2.observations(trials))
+            mixture = trials[best].mixture
+            evidence["stage2"] = stage2.evidence(selected, trials, self._stage2, search) | {"best": best}
             verdict = stage2.verdict(state.primary, evidence["stage2"])
         phase = stage2.phase_of(state.primary, selected, mixture)
+        verdict = f"{verdict}; {note}" if note else verdict
         return Recipe(method=self.name, primary=state.primary, phases=(phase,), evidence=evidence, verdict=verdict)
 
 

@@ -3,23 +3,34 @@ Algorithm 1)."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from sidequest.learning.protocol import Learner
-from sidequest.methods.base import Pool, State
+from sidequest.methods.base import PaperSettings, Pool, State
 from sidequest.numerics import beta_bernoulli as bb
-from sidequest.settings import Settings
 
 Rule = Literal["top-plus", "top", "mean", "credible"]
 
 
-class BanditSettings(Settings):
+def _two_numbers(value: Any) -> Any:
+    """`prior=2,1` means what `prior=[2, 1]` does."""
+    return value.split(",") if isinstance(value, str) else value
+
+
+Prior = Annotated[tuple[float, float], BeforeValidator(_two_numbers)]
+# Above this share of rounds without any change of the score, rewards say little: see `ties_note`.
+MANY_TIES = 0.5
+
+
+class BanditSettings(PaperSettings):
     """gamma: how much every arm forgets in a round (Eq. 7); 0: nothing. The released code has 0.3.
     prior: (α₀, β₀) of every arm, to which it also forgets. primary_prior: where the primary's arm starts instead.
     rounds, batches: how many rounds, of how many mini-batches.
+    learning_rate: a factor on the learning rate of training, constant over all rounds. A rate that decays makes late rounds tie
+        with their predecessors, and ties are rewarded. None: the schedule of training, stretched over the rounds.
     rule: which auxiliaries are selected. `top-plus`: the best `top` by expected utility and all others above
         `threshold`; `top`: the best `top`; `mean`: all above `threshold`; `credible`: all whose lower credible bound is
         above it. The last two may select none.
@@ -28,11 +39,14 @@ class BanditSettings(Settings):
     level: probability of the credible interval.
     """
 
+    PUBLISHED: ClassVar[dict[str, Any]] = {"gamma": 0.3, "utility": "decayed", "learning_rate": None}
+
     gamma: float = Field(default=0.05, ge=0, le=1)
-    prior: tuple[float, float] = (1.0, 1.0)
-    primary_prior: tuple[float, float] = (2.0, 1.0)
+    prior: Prior = (1.0, 1.0)
+    primary_prior: Prior = (2.0, 1.0)
     rounds: int = Field(default=200, ge=1)
     batches: int = Field(default=10, ge=1)
+    learning_rate: float | None = Field(default=0.5, gt=0)
     rule: Rule = "top-plus"
     top: int = Field(default=2, ge=1)
     threshold: float = Field(default=0.5, ge=0, le=1)
@@ -42,7 +56,7 @@ class BanditSettings(Settings):
     @field_validator("prior", "primary_prior")
     @classmethod
     def _positive(cls, value: tuple[float, float]) -> tuple[float, float]:
-        if min(value) <= 0:
+        if not all(0 < number < np.inf for number in value):
             raise ValueError("both numbers of a Beta prior are above 0")
         return value
 
@@ -69,7 +83,10 @@ def play(state: BanditState, learner: Learner, rng: np.random.Generator, setting
     """One round: pull an arm by Thompson sampling, train its batches, reward it if the score did not fall (Eq. 3)."""
     scores = state.scores
     if not scores:  # the first round needs a predecessor
-        learner.begin(settings.rounds * settings.batches)
+        if settings.learning_rate is None:
+            learner.begin(settings.rounds * settings.batches)
+        else:
+            learner.begin(None, rate=settings.learning_rate)
         scores = [_score(learner, state.goal)]
     alpha, beta = np.array(state.alpha), np.array(state.beta)
     arm = bb.thompson(alpha, beta, rng)
@@ -129,12 +146,25 @@ def select(state: BanditState, settings: BanditSettings) -> list[str]:
     return sorted(chosen)
 
 
+def ties(state: BanditState) -> float:
+    """The share of rounds after which the score was exactly what it was before; Eq. 3 rewards them."""
+    scores = np.array(state.scores)
+    return float(np.mean(scores[1:] == scores[:-1])) if len(scores) > 1 else 0.0
+
+
+def ties_note(state: BanditState) -> str:
+    """A warning for the verdict; empty where there is nothing to warn of."""
+    share = ties(state)
+    if share <= MANY_TIES:
+        return ""
+    return f"{share:.0%} of the rounds left the score on select unchanged and count as wins: the choice says little"
+
+
 def evidence(state: BanditState, settings: BanditSettings) -> dict[str, Any]:
     """Posteriors, and pulls, rewards and scores round by round: with the settings, all that the figures need."""
     alpha, beta = utility_posterior(state, settings)
     utility, (low, high) = bb.mean(alpha, beta), bb.credible_bounds(alpha, beta, settings.level)
     pulls, wins = _counts(state)
-    scores = np.array(state.scores)
     posterior = {
         name: {
             "alpha": float(alpha[k]),
@@ -155,5 +185,5 @@ def evidence(state: BanditState, settings: BanditSettings) -> dict[str, Any]:
         "pulled": state.pulled,
         "rewards": state.rewards,
         "scores": state.scores,
-        "ties": round(float(np.mean(scores[1:] == scores[:-1])), 6),
+        "ties": round(ties(state), 6),
     }

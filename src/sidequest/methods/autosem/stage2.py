@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from sidequest.formatting import signed
-from sidequest.methods.base import Plan
+from sidequest.methods.base import PaperSettings, Plan
 from sidequest.numerics.gp_hedge import HedgeSearch
 from sidequest.numerics.mixture_search import GridSearch, History, MixtureSearch, Observation, Suggestion
 from sidequest.numerics.mixtures import Mixture, MixtureSpace
 from sidequest.recipe import Phase
-from sidequest.settings import Settings
 
 
-class MixingSettings(Settings):
+class MixingSettings(PaperSettings):
     """trials: mixtures to try, each by a full training (the paper: 15 or 20). runs: trainings per mixture, whose mean counts.
     max_primary, max_auxiliary: the primary's ratio is 1 to the first, an auxiliary's 0 to the second.
     """
@@ -29,11 +28,18 @@ class MixingSettings(Settings):
 
 
 class HedgeSettings(MixingSettings):
-    """initial: how many of the trials are a space-filling design. matern: smoothness of the kernel.
+    """initial: how many of the trials come first, whatever they score. design: how these are placed: `spread` fills the space and
+        begins with the primary alone, `random` draws them.
+    choose: the mixture with the highest posterior `mean`, or with the highest `score`.
+    matern: smoothness of the kernel.
     xi, kappa: of PI and EI, and of UCB, in deviations of the scores. eta: how sharply the portfolio follows its gains.
     """
 
+    PUBLISHED: ClassVar[dict[str, Any]] = {"initial": 10, "design": "random", "choose": "score"}
+
     initial: int = Field(default=6, ge=2)
+    design: Literal["spread", "random"] = "spread"
+    choose: Literal["mean", "score"] = "mean"
     matern: Literal["5/2", "3/2"] = "5/2"
     xi: float = Field(default=0.01, ge=0)
     kappa: float = Field(default=1.96, ge=0)
@@ -71,6 +77,8 @@ def make_search(n_auxiliaries: int, settings: MixingSettings, seed: int) -> Mixt
         settings.trials,
         seed,
         initial=settings.initial,
+        design=settings.design,
+        choose=settings.choose,
         nu={"5/2": 2.5, "3/2": 1.5}[settings.matern],
         xi=settings.xi,
         kappa=settings.kappa,
@@ -78,14 +86,24 @@ def make_search(n_auxiliaries: int, settings: MixingSettings, seed: int) -> Mixt
     )
 
 
+def decided(trials: Sequence[Trial], runs: int) -> list[Trial]:
+    """The trials that a decision may rest on: those with all their runs; where a budget ended the search before any had them,
+    those with some."""
+    return [trial for trial in trials if len(trial.scores) == runs] or list(trials)
+
+
 def history_of(trials: Sequence[Trial], runs: int) -> History:
-    """Mixtures with all their runs, in the order in which they were asked for.
+    """Mixtures with all their runs, in the order in which they were asked for: what the search learns from."""
+    return observations([trial for trial in trials if len(trial.scores) == runs])
+
+
+def observations(trials: Sequence[Trial]) -> History:
+    """Trials as a process sees them.
 
     A training that diverged may score minus infinity, of which a process can make nothing: it counts as the lowest score.
     """
-    complete = [trial for trial in trials if len(trial.scores) == runs]
-    lowest = min((trial.score for trial in complete if np.isfinite(trial.score)), default=0.0)
-    return tuple(Observation(t.mixture, t.score if np.isfinite(t.score) else lowest) for t in complete)
+    lowest = min((trial.score for trial in trials if np.isfinite(trial.score)), default=0.0)
+    return tuple(Observation(t.mixture, t.score if np.isfinite(t.score) else lowest) for t in trials)
 
 
 def plans(
@@ -148,8 +166,8 @@ def done(trials: Sequence[Trial], search: MixtureSearch, runs: int) -> bool:
 def evidence(
     auxiliaries: Sequence[str], trials: Sequence[Trial], settings: MixingSettings, search: MixtureSearch
 ) -> dict[str, Any]:
-    """Every trial with what the process expected before and expects after all, and its hyper-parameters: the whole
-    surface can be drawn from this."""
+    """Every trial that the decision rests on with what the process expected before and expects after all, and its
+    hyper-parameters: the whole surface can be drawn from this."""
     rows = [trial.model_dump(mode="json") | {"score": trial.score} for trial in trials]
     out: dict[str, Any] = {
         "settings": settings.model_dump(
@@ -158,7 +176,7 @@ def evidence(
         "tasks": list(auxiliaries),
         "trials": rows,
     }
-    history = history_of(trials, settings.runs)
+    history = observations(trials)
     if isinstance(search, HedgeSearch) and len(history) >= 2:
         means, deviations = search.expected(history)
         for row, mean, deviation in zip(rows, means.tolist(), deviations.tolist(), strict=True):

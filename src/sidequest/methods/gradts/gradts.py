@@ -34,6 +34,7 @@ from pydantic import Field
 from sidequest.learning.protocol import HeadImportance, Learner
 from sidequest.methods.base import Plan, State
 from sidequest.methods.gradts.head_ranking import GradTS, RankingSettings, RankingState, scale_importance
+from sidequest.methods.gradts.heuristics import fell
 from sidequest.numerics.kendall import kendall_tau
 from sidequest.recipe import Recipe
 
@@ -48,9 +49,9 @@ class ThresSettings(RankingSettings):
 
 
 class TrialSettings(RankingSettings):
-    """patience: how many falls of *select* in a row end the trials; the paper stops at the first."""
+    """patience: how many falls of *select* in a row end the trials; null: every set along the ranking is tried."""
 
-    patience: int = Field(1, ge=1)
+    patience: int | None = Field(1, ge=1)
 
 
 class FgSettings(TrialSettings):
@@ -129,12 +130,7 @@ class Trials(GradTS[TrialSettingsT, TrialStateT]):
 
     def _tried(self, state: TrialStateT) -> bool:
         """Whether every set was tried, or *select* fell too often in a row."""
-        falls = 0
-        for before, after in zip(state.scores, state.scores[1:], strict=False):
-            falls = falls + 1 if after < before else 0
-            if falls >= self.settings.patience:
-                return True
-        return len(state.scores) > len(state.candidates)
+        return len(state.scores) > len(state.candidates) or fell(state.scores, self.settings.patience)
 
     def _chosen(self, state: TrialStateT) -> list[str]:
         """The smallest of the best sets."""
@@ -196,7 +192,8 @@ class GradTSFg(Trials[FgSettings, FgState]):
         threshold = self.settings.threshold
         if self.settings.quantile is not None:
             known = np.concatenate([taus[np.isfinite(taus)] for _, taus in scored.values()])
-            threshold = float(np.quantile(known, self.settings.quantile))
+            if len(known):  # without any order in any row the fixed threshold stands, and keeps none
+                threshold = float(np.quantile(known, self.settings.quantile))
         instances = {name: _row_scores(ids, taus, threshold) for name, (ids, taus) in scored.items()}
         return state.model_copy(update={"threshold": threshold, "instances": instances})
 

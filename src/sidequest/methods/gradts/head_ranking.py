@@ -5,22 +5,21 @@ Matrices belong to tasks, not to primaries: with the learner's cache, a new cand
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
 from pydantic import Field
 
-from sidequest.errors import SettingsError
+from sidequest.errors import SettingsError, SidequestError
 from sidequest.learning.protocol import HeadImportance, Learner, Warmup
-from sidequest.methods.base import Method, Pool, State
+from sidequest.methods.base import Method, PaperSettings, Pool, State
 from sidequest.numerics.kendall import kendall_matrix, kendall_tau
 from sidequest.recipe import Phase, Recipe, Subset
-from sidequest.settings import Settings
 
 Norm = Literal["l2", "sum"]
 
 
-class RankingSettings(Settings):
+class RankingSettings(PaperSettings):
     """How tasks are ranked, and mixed once they are chosen.
 
     warmup_epochs: single-task training before heads are looked at; 3 to 7 give much the same (section 3.1, footnote 5).
@@ -28,6 +27,8 @@ class RankingSettings(Settings):
     norm: what each layer of a matrix is divided by.
     cap: an auxiliary's rows per epoch of the primary, at most so many times the primary's; null: all.
     """
+
+    PUBLISHED: ClassVar[dict[str, Any]] = {"cap": None}
 
     warmup_epochs: float = Field(3.0, ge=0)
     warmup_batches: int | None = Field(None, ge=0)
@@ -88,6 +89,11 @@ class GradTS(Method[SettingsT, StateT]):
         """The importances of the next task."""
         task = state.names[len(state.importance)]
         found = learner[HeadImportance].head_importance(task, self._warmup)
+        if not np.isfinite(found).all():
+            raise SidequestError(
+                f"method {self.name!r}: the importances of {task!r}'s heads are not finite: its warm-up has diverged. "
+                "Lower train.learning_rate."
+            )
         return state.model_copy(update={"importance": {**state.importance, task: found.tolist()}})
 
     def total(self, state: StateT) -> int:

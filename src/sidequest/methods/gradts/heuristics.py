@@ -5,9 +5,9 @@ primary's) and keep adding tasks greedily. HEU-Type takes the candidates of the 
 
 Departures
 ----------
-- The paper adds tasks to the end and reports the best score, on the data that it reports. Here a set grows while
-  *select* improves and the best set on *select* is returned, against single-task training as the start: the first task
-  must help, too.
+- The paper adds tasks to the end and reports the best score, on the data that it reports. Here a set grows until *select* falls
+  (`patience=null`: to the end) and the smallest of the best sets on *select* is returned, against single-task training as the
+  start: the first task must help, too.
 - Mixtures are one batch of each task in turn; the paper's trainer (MT-DNN) shuffles all batches.
 - Length is the mean number of words per row over all its texts; the paper gives the mean per sentence.
 """
@@ -15,13 +15,35 @@ Departures
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
+from pydantic import Field
 
 from sidequest.formatting import signed
-from sidequest.methods.base import Method, NoSettings, Plan, Pool, State
+from sidequest.methods.base import Method, NoSettings, PaperSettings, Plan, Pool, State
 from sidequest.methods.baselines import Fixed, one_to_one
 from sidequest.recipe import Phase, Recipe
+
+
+class GreedySettings(PaperSettings):
+    """patience: how many falls of *select* in a row end the search; null: every set along the order is tried, as in the paper."""
+
+    PUBLISHED: ClassVar[dict[str, Any]] = {"patience": None}
+
+    patience: int | None = Field(1, ge=1)
+
+
+def fell(scores: Sequence[float], patience: int | None) -> bool:
+    """Whether the scores along a ranking fell so many times in a row at any point. A tie is no fall: the next task may help."""
+    falls = 0
+    for before, after in pairwise(scores):
+        falls = falls + 1 if after < before else 0
+        if patience is not None and falls >= patience:
+            return True
+    return False
 
 
 class GreedyState(State):
@@ -33,9 +55,10 @@ class GreedyState(State):
     scores: list[float] = []
 
 
-class Greedy(Method[NoSettings, GreedyState]):
-    """Add candidates in the order of a criterion while *select* improves."""
+class Greedy(Method[GreedySettings, GreedyState]):
+    """Add candidates in the order of a criterion while *select* does not fall."""
 
+    Settings = GreedySettings
     State = GreedyState
     paper = "Ma et al. 2021, section 5.3"
     cost = "1x per task added, plus 1x"
@@ -58,8 +81,7 @@ class Greedy(Method[NoSettings, GreedyState]):
         return state.model_copy(update={"scores": [*state.scores, score]})
 
     def done(self, state: GreedyState) -> bool:
-        scores = state.scores
-        return len(scores) > len(state.ranking) or (len(scores) > 1 and scores[-1] <= scores[-2])
+        return len(state.scores) > len(state.ranking) or fell(state.scores, self.settings.patience)
 
     def recipe(self, state: GreedyState) -> Recipe:
         chosen = state.ranking[: int(np.argmax(state.scores))]
@@ -75,7 +97,8 @@ class Greedy(Method[NoSettings, GreedyState]):
         if not state.ranking:
             return "there are no candidates"
         if not chosen:
-            return f"no auxiliary helps: {state.ranking[0]}, tried first, does not raise the score on select"
+            tried = state.ranking[: len(state.scores) - 1]
+            return f"no auxiliary helps: {', then '.join(tried)} did not raise the score on select"
         gain = max(state.scores) - state.scores[0]
         return f"{' + '.join(chosen)}: {signed(gain, 4)} on select against the primary alone"
 
@@ -91,7 +114,7 @@ class HeuSize(Greedy):
     """The largest candidates first."""
 
     name = "heu-size"
-    summary = "add the largest candidates while select improves"
+    summary = "add the largest candidates while select does not fall"
 
     def criterion(self, pool: Pool, name: str) -> float:
         return float(pool.cards[name].rows)
@@ -101,7 +124,7 @@ class HeuLen(Greedy):
     """The candidates whose texts are about as long as the primary's first."""
 
     name = "heu-len"
-    summary = "add the candidates of the most similar length while select improves"
+    summary = "add the candidates of the most similar length while select does not fall"
 
     def criterion(self, pool: Pool, name: str) -> float:
         return -abs(pool.cards[name].mean_words - pool.cards[pool.primary].mean_words)

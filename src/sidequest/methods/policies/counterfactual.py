@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import add
-from typing import Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field, field_validator
 
 from sidequest.learning.protocol import Learner, PredictionGain
-from sidequest.methods.base import Method, Plan, Pool, State
+from sidequest.methods.base import Method, PaperSettings, Plan, Pool, State
 from sidequest.methods.policies.log import PolicyLog, read_logs, unpack
 from sidequest.methods.policies.logged_runs import LoggedRun, log_steps, sums_of, with_improvement
 from sidequest.methods.policies.task_policy import policy_by_task, policy_phase, run_steps
 from sidequest.numerics.off_policy import ESTIMATORS, LogSums, effective_sample_size, entropy, improve_policy
 from sidequest.recipe import Phase, Recipe
-from sidequest.settings import Settings
 
 
-class CounterfactualSettings(Settings):
+def _numbers(value: Any) -> Any:
+    """`entropy_weights=0.2` and `entropy_weights=0.1,0.2` mean what lists do."""
+    if isinstance(value, str):
+        return value.split(",")
+    return (value,) if isinstance(value, int | float) else value
+
+
+EntropyWeights = Annotated[tuple[float, ...], BeforeValidator(_numbers), Field(min_length=1)]
+
+
+class CounterfactualSettings(PaperSettings):
     """log: run directories or files with logs to learn from instead of a first logging run.
     iterations: improvements; each but the first is preceded by a logging run of the best policy so far, the first by one of the
         uniform policy unless there is a `log`. None: 2, or 1 with a `log`, which then pays for no logging run.
@@ -33,9 +42,11 @@ class CounterfactualSettings(Settings):
     least_primary_share: of the recipe, when the goal is `primary`.
     """
 
+    PUBLISHED: ClassVar[dict[str, Any]] = {"entropy_weights": (0.1, 0.15, 0.2, 0.25), "keep_logs": "latest"}
+
     log: str | tuple[str, ...] | None = None
     iterations: int | None = Field(None, ge=1)
-    entropy_weights: tuple[float, ...] = Field((0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 1.0), min_length=1)
+    entropy_weights: EntropyWeights = (0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 1.0)
     keep_logs: Literal["all", "latest"] = "all"
     estimator: Literal["wis", "is", "dr"] = "wis"
     cma_iterations: int = Field(50, ge=1)
@@ -44,7 +55,16 @@ class CounterfactualSettings(Settings):
     least_effective_steps: float = Field(100.0, ge=0)
     steps: int | None = Field(None, ge=1)
     round_steps: int = Field(50, ge=1)
-    least_primary_share: float = Field(0.05, gt=0, le=1)
+    least_primary_share: float = Field(0.05, gt=0, lt=1)
+
+    @field_validator("entropy_weights")
+    @classmethod
+    def _usable(cls, values: tuple[float, ...]) -> tuple[float, ...]:
+        if not all(0 <= value < np.inf for value in values):
+            raise ValueError("every λ is a finite number of at least 0")
+        if len({f"{value:g}" for value in values}) < len(values):
+            raise ValueError("two λ are the same to six digits")
+        return values
 
 
 class Candidate(State):
@@ -109,6 +129,7 @@ class Counterfactual(Method[CounterfactualSettings, CounterfactualState]):
     paper = "Glover & Hokamp 2019, Task Selection Policies for Multitask Learning, Sec. 3.3"
     cost = "per improvement one logging run (none from a log) and one run for each λ"
     returns = "mixture"
+    anytime = True
     requires = (PredictionGain,)  # for the goal `primary`
     Settings = CounterfactualSettings
     State = CounterfactualState
@@ -231,11 +252,13 @@ class Counterfactual(Method[CounterfactualSettings, CounterfactualState]):
         return {"tried": tried[-1].label, "score": tried[-1].score} if tried else {"improvement": state.improvements}
 
     def recipe(self, state: CounterfactualState) -> Recipe:
+        if not state.candidates:  # a budget ended the first logging run
+            return self._undecided(state)
         best, sums = _best(state.candidates), self._sums(state)
         warnings = self._warnings(state.tasks, best, sums)
         origin = (
             f"λ = {best.entropy_weight:g} at improvement {best.iteration}, "
-            f"from {int(sums.steps):,} logged steps, {len(state.runs) * state.steps:,} of them new"
+            f"from {int(sums.steps):,} logged steps, {len(state.finished_runs) * state.steps:,} of them new"
         )
         candidates = [
             each.model_dump(exclude={"policy"}) | {"policy": policy_by_task(state.tasks, each.policy)}
@@ -259,6 +282,20 @@ class Counterfactual(Method[CounterfactualSettings, CounterfactualState]):
                 "warnings": warnings,
             },
             verdict="; ".join([origin, *warnings]),
+        )
+
+    def _undecided(self, state: CounterfactualState) -> Recipe:
+        """Before any policy is learned: the primary alone, or for the goal `average` the policy that was being logged."""
+        run = state.runs[-1]
+        alone = Phase(shares={state.tasks[0]: 1})
+        uniform = policy_phase(state.tasks, np.array(run.policy), goal=state.goal, steps=state.steps)
+        return Recipe(
+            method=self.name,
+            primary=state.tasks[0],
+            phases=(alone if state.goal == "primary" else uniform,),
+            evidence={"goal": state.goal, "steps": state.steps, "logged_steps": run.logged},
+            verdict=f"no policy was learned: the budget ended after {run.logged:,} of {state.steps:,} steps of the first "
+            "logging run",
         )
 
     def artifacts(self, state: CounterfactualState) -> dict[str, bytes]:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from sidequest.errors import SidequestError
 from sidequest.learning.protocol import Learner, PredictionGain
-from sidequest.methods.base import Method, Pool, State
+from sidequest.methods.base import Method, PaperSettings, Pool, State
 from sidequest.methods.policies.log import STEP, PolicyLog, pack, unpack
 from sidequest.methods.policies.task_policy import policy_by_task, policy_phase, run_steps
 from sidequest.numerics import exp3s, reservoir
 from sidequest.recipe import Recipe
-from sidequest.settings import Settings
 
 CURVE_POINTS = 100  # of the policy over time that the evidence keeps
 
 
-class Exp3SSettings(Settings):
+class Exp3SSettings(PaperSettings):
     """eta, epsilon: η and ε of Eq. 5. importance: divide a reward by the sampled policy π (Auer et al.) or by ρ (as printed).
     reservoir: how many past rewards the scaling samples. low, high: its percentiles (Eq. 6).
     steps: batches of the run; None: `train.epochs` passes (see `task_policy.run_steps`). round_steps: batches per round.
     least_primary_share: of the recipe, when the goal is `primary`.
+    result: `model`: the model of the online run is what is judged, as in the paper; `recipe`: a training by the recipe.
     """
+
+    PUBLISHED: ClassVar[dict[str, Any]] = {"importance": "printed"}
 
     eta: float = Field(1e-3, gt=0)
     epsilon: float = Field(0.05, ge=0, le=1)
@@ -33,7 +36,14 @@ class Exp3SSettings(Settings):
     high: float = Field(80.0, ge=0, le=100)
     steps: int | None = Field(None, ge=1)
     round_steps: int = Field(50, ge=1)
-    least_primary_share: float = Field(0.05, gt=0, le=1)
+    least_primary_share: float = Field(0.05, gt=0, lt=1)
+    result: Literal["model", "recipe"] = "model"
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Exp3SSettings:
+        if self.low >= self.high:
+            raise ValueError(f"low is below high, found {self.low:g} and {self.high:g}")
+        return self
 
 
 class Exp3SState(State):
@@ -58,7 +68,8 @@ class Exp3S(Method[Exp3SSettings, Exp3SState]):
     Departures from the paper:
     - The policy changes at every step, a recipe does not: the recipe samples tasks from the *mean of π_t over the run*, which
       draws each task as often as the run did in expectation, in a constant instead of a changing order. The evidence has the
-      policy over time. The model that the run trained is not the result: the recipe is trained anew, like every recipe.
+      policy over time. The model after the last step is the result that a comparison judges (`result=recipe`: a training by the
+      recipe); a run that a budget ended leaves a recipe only.
     - The importance weight is 1/π, of the policy sampled from, as in Auer et al.; `importance=printed` is Eq. 5's 1/ρ.
     - The percentiles are of the history up to and including this step; where both are equal, a reward equal to them is 0.
     - The paper's goal is the mean over all tasks. With the goal `primary` the reward is the drop in the loss of a batch of the
@@ -70,8 +81,9 @@ class Exp3S(Method[Exp3SSettings, Exp3SState]):
     summary = "an online bandit draws tasks by how much each batch lowers its loss; returns the mean policy"
     paper = "Glover & Hokamp 2019, Task Selection Policies for Multitask Learning, Sec. 3.2"
     cost = "one run over all tasks, with a third more work per step"
-    returns = "mixture"
+    returns = "mixture, model"
     anytime = True
+    trains_model = True
     requires = (PredictionGain,)
     Settings = Exp3SSettings
     State = Exp3SState
@@ -96,6 +108,11 @@ class Exp3S(Method[Exp3SSettings, Exp3SState]):
             arm = int(rng.choice(len(policy), p=policy))
             before, after = gains.train_with_gain(state.tasks[arm], target=target)
             gain = before - after
+            if not np.isfinite(gain):
+                raise SidequestError(
+                    f"exp3s: the loss of {target or state.tasks[arm]!r} is not finite at step {step}, after a batch of "
+                    f"{state.tasks[arm]!r} ({before:g}, then {after:g}): the training has diverged. Lower train.learning_rate."
+                )
             sample = reservoir.add(sample, step - 1, gain, settings.reservoir, rng)
             bounds = reservoir.percentile_bounds(sample, settings.low, settings.high)
             weights = exp3s.update(
@@ -127,6 +144,10 @@ class Exp3S(Method[Exp3SSettings, Exp3SState]):
     def done(self, state: Exp3SState) -> bool:
         return state.step >= state.steps
 
+    def improved(self, state: Exp3SState) -> bool:
+        """The model of the online policy is the one after its last step."""
+        return self.settings.result == "model" and self.done(state)
+
     def total(self, state: Exp3SState) -> int:
         return -(-state.steps // self.settings.round_steps)
 
@@ -135,7 +156,7 @@ class Exp3S(Method[Exp3SSettings, Exp3SState]):
         return {"step": state.step, "policy": policy_by_task(state.tasks, policy)}
 
     def recipe(self, state: Exp3SState) -> Recipe:
-        policy = np.array(state.policy_sum) / state.steps
+        policy = np.array(state.policy_sum) / state.step  # a budget may have ended the run before its planned length
         steps = unpack(state.blocks)
         drawn = np.bincount(steps["task"], minlength=len(state.tasks))
         gains = np.bincount(steps["task"], weights=steps["reward"], minlength=len(state.tasks)) / np.maximum(drawn, 1)
@@ -154,7 +175,7 @@ class Exp3S(Method[Exp3SSettings, Exp3SState]):
             phases=(phase,),
             evidence={
                 "goal": state.goal,
-                "steps": state.steps,
+                "steps": state.step,
                 "mean_policy": policy_by_task(state.tasks, policy),
                 "final_policy": policy_by_task(state.tasks, final),
                 "drawn": dict(zip(state.tasks, drawn.tolist(), strict=True)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sidequest.errors import SidequestError
 from sidequest.learning.protocol import Learner, PredictionGain
 from sidequest.methods.base import State
 from sidequest.methods.policies.log import STEP, PolicyLog, pack, unpack
@@ -48,6 +49,12 @@ def log_steps(
         last = np.array([last_loss.get(name, np.nan) for name in tasks])
         records["reward"], last = improvement_rewards(drawn, records["loss"], last)
         last_loss = {name: float(loss) for name, loss in zip(tasks, last, strict=True) if not np.isnan(loss)}
+    if not np.isfinite(records["loss"]).all():
+        bad = int(np.argmin(np.isfinite(records["loss"])))
+        raise SidequestError(
+            f"counterfactual: the loss is not finite at step {run.logged + bad + 1} of a logging run, on {tasks[drawn[bad]]!r}: "
+            "the training has diverged. Lower train.learning_rate."
+        )
     return LoggedRun(
         policy=run.policy, logged=run.logged + n_steps, last_loss=last_loss, blocks=[*run.blocks, pack(records)]
     )

@@ -7,36 +7,41 @@ task in proportion to its rows, so that an epoch is one pass over all of them; t
 from __future__ import annotations
 
 import base64
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from sidequest.errors import SettingsError
 from sidequest.learning.protocol import Discrimination, Learner, TaskDiscriminator
-from sidequest.methods.base import Method, Plan, Pool, State
+from sidequest.methods.base import Method, PaperSettings, Plan, Pool, State
 from sidequest.recipe import Phase, Recipe, Subset
-from sidequest.settings import Settings
 
 COUNT = 10_000  # the paper's N where it studies one (sections 4.5 and 5.1)
 
 
-class SamplingSettings(Settings):
+TOGETHER = 3 / 8  # of the primary's epochs: the paper's 3, before 5 of fine-tuning
+
+
+class SamplingSettings(PaperSettings):
     """How many rows, and how they are trained on.
 
     rows: of each task, set aside for a discriminator: they are never taken.
     count, share, ladder: N as a number (10,000 if nothing is said), as a share of the rows that can be taken, or the best on
         *select* of 0, `first`, 2·`first`, 4·`first`, … and all.
-    epochs: over the primary and the N rows. finetune_epochs: over the primary alone, after that.
+    epochs: over the primary and the N rows. finetune_epochs: over the primary alone, after that. None: `train.epochs` in all, in
+        the paper's proportion of 3 to 5, so that the primary is seen as often as without auxiliaries.
     """
+
+    PUBLISHED: ClassVar[dict[str, Any]] = {"epochs": 3.0, "finetune_epochs": 5.0}
 
     rows: int = Field(500, ge=0)
     count: int | None = Field(None, ge=0)
     share: float | None = Field(None, gt=0, le=1)
     ladder: bool = False
     first: int = Field(500, ge=1)
-    epochs: float = Field(3.0, gt=0)
-    finetune_epochs: float = Field(5.0, gt=0)
+    epochs: float | None = Field(None, gt=0)
+    finetune_epochs: float | None = Field(None, gt=0)
 
     @model_validator(mode="after")
     def _one_way(self) -> SamplingSettings:
@@ -48,7 +53,7 @@ class SamplingSettings(Settings):
 
 
 class SamplingState(State):
-    """rows: of each task's train split. pool: of each candidate, the rows that can be taken.
+    """rows: of each task's train split. pool: of each candidate, the rows that can be taken. lengths: epochs of the two phases.
 
     drawn: of the rows in order of preference, the task (its place among the candidates, int32) and the id (int64), packed; None
         before they are drawn. scores: on *select*, of the rungs of the ladder tried so far.
@@ -57,6 +62,7 @@ class SamplingState(State):
     primary: str
     rows: dict[str, int]
     pool: dict[str, int]
+    lengths: tuple[float, float]
     drawn: tuple[str, str] | None = None
     notes: list[str] = []
     evidence: dict[str, Any] = {}
@@ -103,7 +109,14 @@ class RowSampling(Method[SettingsT, StateT]):
         rows = {name: pool.cards[name].rows for name in pool.names}
         left = {name: max(0, rows[name] - self.settings.rows) for name in pool.candidates}
         state = cast(type[StateT], self.State)(
-            primary=pool.primary, rows=rows, pool=left, notes=self._first_notes(rows)
+            primary=pool.primary,
+            rows=rows,
+            pool=left,
+            lengths=(
+                self.settings.epochs or TOGETHER * pool.train.epochs,
+                self.settings.finetune_epochs or (1 - TOGETHER) * pool.train.epochs,
+            ),
+            notes=self._first_notes(rows),
         )
         # Nothing to take: no work.
         return self._with_drawn(state, np.zeros(0), np.zeros(0)) if not self._wanted(state) else state
@@ -191,16 +204,17 @@ class RowSampling(Method[SettingsT, StateT]):
 
     def _phases(self, state: StateT, count: int) -> tuple[Phase, Phase]:
         taken = self._taken(state, count)
-        alone = Phase(shares={state.primary: 1}, epochs=self.settings.finetune_epochs)
+        epochs, finetune_epochs = state.lengths
+        alone = Phase(shares={state.primary: 1}, epochs=finetune_epochs)
         if not taken:
-            return Phase(shares={state.primary: 1}, epochs=self.settings.epochs, stop_early=False), alone
+            return Phase(shares={state.primary: 1}, epochs=epochs, stop_early=False), alone
         shares = {state.primary: state.rows[state.primary], **{name: len(rows) for name, rows in taken.items()}}
         subsets = {name: Subset(ids=tuple(rows.tolist())) for name, rows in taken.items()}
         together = Phase(
             order="shuffle",
             shares={name: float(rows) for name, rows in shares.items()},
             subsets=subsets,
-            epochs=self.settings.epochs,
+            epochs=epochs,
             stop_early=False,  # the paper trains all of its epochs and fine-tunes from there
         )
         return together, alone
