@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready.stamp
 
-.PHONY: demo test check lint types imports test-slow bench clean
+.PHONY: demo test check lint types imports test-slow test-cluster bench clean
 
 demo: $(READY)
 	$(BIN)/sidequest demo
@@ -26,6 +26,11 @@ imports: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest --numprocesses 2 -m slow
+
+# Ray and PostgreSQL on loopback, started and stopped by the tests. PostgreSQL's server comes from the system (apt-get install postgresql).
+test-cluster: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,demo,ray,postgresql]'
+	$(BIN)/python -m pytest -m cluster
 
 bench: $(READY)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

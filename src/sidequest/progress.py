@@ -39,6 +39,9 @@ class Progress:
         """A whole job has ended: a cell of a comparison, a subset of an oracle, a training of a tuning, a judged choice.
         result: its record. x: what all jobs have cost so far."""
 
+    def running(self, jobs: Mapping[str, str]) -> None:
+        """What runs where, whenever that changes: the name of a worker → what it is at."""
+
 
 class Several(Progress):
     """Tells several."""
@@ -62,6 +65,10 @@ class Several(Progress):
         for listener in self.listeners:
             listener.job(done, total, label, result, x)
 
+    def running(self, jobs: Mapping[str, str]) -> None:
+        for listener in self.listeners:
+            listener.running(jobs)
+
 
 class _Display(Progress):
     """Events as (what, done, total, note), for people."""
@@ -80,6 +87,10 @@ class _Display(Progress):
 
     def job(self, done: int, total: int, label: str, result: Any, x: float) -> None:
         self.show("jobs", done, total, f"{x:.1f}x  {label}")
+
+    def running(self, jobs: Mapping[str, str]) -> None:
+        if jobs:
+            self.show("at work", len(jobs), None, "; ".join(f"{job} on {where}" for where, job in jobs.items()))
 
 
 class Lines(_Display):

@@ -78,7 +78,7 @@ def go(method, score, matrices=None, parallel=1, rows=None):
         plans = method.ask(state, parallel)
         if not plans:
             state = method.round(state, learner, np.random.default_rng(0))
-        for plan in plans:
+        for plan in plans[:1]:
             auxiliaries = [name for name in plan.phases[0].shares if name != "p"]
             tried.append(auxiliaries)
             state = method.tell(state, plan, score(auxiliaries))

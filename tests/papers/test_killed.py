@@ -25,8 +25,10 @@ def run_autosem(directory, on_round=None):
     from sidequest.methods import get_method
     from sidequest.methods.base import Pool
     from sidequest.runs.driver import run_method
+    from sidequest.search.executors import Here
     from sidequest.search.ledger import Ledger
-    from sidequest.search.trials import LedgerTrials, LocalTrials, TrialCache
+    from sidequest.search.parallel_trials import Trials
+    from sidequest.search.trials import LocalTrials, TrialCache
     from sidequest.settings import TrainSettings
     from tests.helpers.tiny import tiny_learner
 
@@ -39,7 +41,13 @@ def run_autosem(directory, on_round=None):
         cls(cls.Settings(**SETTINGS), seed=1),
         learner,
         Pool(learner.primary, cards),
-        LedgerTrials(local, lambda: Ledger.open(directory / "trials.log", "s"), list),
+        Trials(
+            lambda: Here(lambda runner, plan: runner.run([plan])[0], local),
+            1,
+            facts=list,
+            cache=TrialCache(directory / "cache"),
+            listening=lambda: ([Ledger.open(directory / "trials.log", "s")], None),
+        ),
         single_run_work=single_run_work(70, 40, train),
         directory=directory,
         checkpoint_seconds=0.02,

@@ -15,6 +15,7 @@ from sidequest.runs.driver import run_method
 from sidequest.runs.setup import Setup
 from sidequest.search.trials import LocalTrials, TrialCache, plan_key
 from sidequest.settings import TrainSettings
+from sidequest.testing.any_order import trials_in_any_order
 from tests.helpers.tiny import tiny_learner, tiny_suite
 
 TRAIN = TrainSettings(batch_size=16, epochs=1, patience=None)
@@ -71,7 +72,7 @@ class Killed(Exception):
     pass
 
 
-def go(tmp_path, directory, *, kill_at=None, parallel=1, seconds=0.0):
+def go(tmp_path, directory, *, kill_at=None, workers=1, seconds=0.0):
     learner = tiny_learner()
     facts = {"data": "tiny"}
     trials = LocalTrials(
@@ -87,10 +88,9 @@ def go(tmp_path, directory, *, kill_at=None, parallel=1, seconds=0.0):
         Walk(seed=3),
         learner,
         pool,
-        trials,
+        trials if workers == 1 else trials_in_any_order(lambda plan: trials.run([plan])[0], workers),
         single_run_work=single_run_work(70, 40, TRAIN),
         directory=directory,
-        parallel=parallel,
         checkpoint_seconds=seconds,
         on_round=on_round,
     )
@@ -110,7 +110,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path, kill_at, seconds):
 
 
 def test_trials_at_once_give_the_same_recipe_and_cost(tmp_path):
-    one, two = go(tmp_path, tmp_path / "one"), go(tmp_path, tmp_path / "two", parallel=2)
+    one, two = go(tmp_path, tmp_path / "one"), go(tmp_path, tmp_path / "two", workers=2)
     assert one.evidence == two.evidence
     assert one.cost == two.cost
     assert one.cost.trials == 2

@@ -12,8 +12,10 @@ from sidequest.errors import SettingsError
 from sidequest.learning.meter import Meter
 from sidequest.methods.base import Plan
 from sidequest.recipe import Phase
+from sidequest.search.executors import Here
 from sidequest.search.ledger import Ledger, batch_shares
-from sidequest.search.trials import LedgerTrials, TrialResult
+from sidequest.search.parallel_trials import Trials
+from sidequest.search.trials import TrialCache, TrialResult
 
 
 def plan(seed=0, **shares):
@@ -34,8 +36,37 @@ class Counted:
         ]
 
 
+class NothingKept(TrialCache):
+    """So that only the ledger can know a result."""
+
+    def get(self, key):
+        return None
+
+    def put(self, key, result):
+        pass
+
+
 def through(runner, ledger):
-    return LedgerTrials(runner, lambda: ledger, facts=lambda tasks: {"tasks": list(tasks)})
+    return Trials(
+        lambda: Here(lambda common, plan: runner.run([plan])[0], None),
+        1,
+        facts=lambda tasks: {"tasks": list(tasks)},
+        cache=NothingKept(),
+        listening=lambda: ([ledger], ledger_only(ledger)),
+        shared=True,
+    )
+
+
+def ledger_only(ledger):
+    """Results of others count, and everything may be claimed."""
+
+    class Known:
+        result = staticmethod(ledger.result)
+
+        def claim(self, key):
+            return True
+
+    return Known()
 
 
 @pytest.mark.parametrize("where", ["journal", "sqlite"])
@@ -77,9 +108,9 @@ def test_what_a_killed_process_left_running_has_failed(tmp_path):
     ledger = Ledger.open(tmp_path / "trials.log", "s")
     states = optuna.trial.TrialState
     for owner in (f"{socket.gethostname()}:{gone.pid}", f"{socket.gethostname()}:{os.getpid()}", "elsewhere:1"):
-        trial = ledger.begin(plan(), "key")
-        trial.set_user_attr("owner", owner)
-    ledger.begin(plan(), "key")
+        ledger.begun(plan(), "key")
+        ledger._running["key"].set_user_attr("owner", owner)
+    ledger.begun(plan(), "key")
     assert [trial.state for trial in ledger.study.trials] == [
         states.FAIL,
         states.RUNNING,

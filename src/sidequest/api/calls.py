@@ -20,6 +20,7 @@ from sidequest.runs import comparing, selecting
 from sidequest.runs.pages import write_run_page
 from sidequest.runs.setup import Setup
 from sidequest.runs.tracking import check_trackers, log_outcome, tracking
+from sidequest.search.executors import Executor, as_executor
 from sidequest.settings import Settings, TrainSettings
 from sidequest.tasks.suite import Suite as LoadedSuite
 
@@ -37,27 +38,26 @@ def compare(
     seeds: int | Sequence[int] = 5,
     directory: str | Path | None = None,
     budget: float | None = None,
-    workers: int = 1,
+    workers: int | Executor = 1,
     track: Sequence[str] = (),
     progress: bool | Progress = True,
     command: str = "",
 ) -> ComparisonResult:
     """Compare methods over seeds: each selects on *select*, trains, and is scored on *report*.
 
-    suite: a `Suite`, the path of a suite file, or a `Setup`. methods: names, classes, objects (`AutoSeM(trials=8)`), or settings
-        by name; the baselines and controls are always there.
+    suite: a `Suite`, the path of a suite file, or a `Setup`. methods: names, classes, objects (`AutoSeM(trials=8)`), or
+        settings by name; the baselines and controls are always there.
     model: a kind (`"pooled"`), or settings. train: settings. seeds: how many, or which.
     directory: keeps every run: the same call goes on, and methods and seeds can be added. Default: one under `runs/`, named
         after the suite and the content of all that decides the results.
-    budget: the most that a selection may cost, in single-task runs. workers: processes, one torch thread each; a script that uses
-        more than one starts its work under `if __name__ == "__main__":`.
+    budget: the most that a selection may cost, in single-task runs. workers: processes, one torch thread each, or an
+        `Executor`; a script that uses more than one starts its work under `if __name__ == "__main__":`.
     track: `tensorboard`, `mlflow`. progress: bars on the error stream, or a listener of your own.
     """
     check_trackers(track)
     setup, chosen = as_setup(suite, model, train), choices_of(methods)
     which = _seeds(seeds)
-    if not isinstance(workers, int) or workers < 1:
-        raise SettingsError(f"workers: a whole number from 1, found {workers!r}")
+    executor = as_executor(workers)
     place = _place(directory, setup, "compare")
     followed = {
         "methods": {name: choice.settings for name, choice in chosen.items()},
@@ -80,7 +80,7 @@ def compare(
             which,
             place,
             budget=budget,
-            workers=workers,
+            workers=executor,
             command=command,
             progress=Several(listener, Tracked()),
         )
@@ -97,9 +97,8 @@ def select(
     seed: int = 0,
     directory: str | Path | None = None,
     budget: float | None = None,
-    workers: int = 1,
+    workers: int | Executor = 1,
     storage: str | None = None,
-    ray: str | None = None,
     track: Sequence[str] = (),
     progress: bool | Progress = True,
     command: str = "",
@@ -108,8 +107,8 @@ def select(
 
     suite, model, train, directory, budget, track, progress: as for `compare`. method: a name, `file.py:Class`, class or object;
         settings: of a method that is not an object.
-    workers: how many of the method's training runs go on at once. storage: a database URL for the ledger of trials. ray: the
-        address of a Ray cluster that runs them.
+    workers: how many of the method's training runs go on at once, or an `Executor`. storage: a database URL for the ledger of
+    trials.
     """
     check_trackers(track)
     setup, choice = as_setup(suite, model, train), MethodChoice.of(method, settings)
@@ -131,7 +130,6 @@ def select(
             directory=place,
             workers=workers,
             storage=storage,
-            ray=ray,
             budget=budget,
             progress=Several(listener, Tracked()),
         )

@@ -54,8 +54,10 @@ def with_effort(choices: Mapping[str, MethodChoice], effort: int | None) -> dict
 
 
 def own_command() -> str:
-    """The command as it was given, to be repeated."""
+    """The command as it was given, to be repeated; without the passwords in it."""
     import shlex
     import sys
 
-    return shlex.join(["sidequest", *sys.argv[1:]])
+    from sidequest.search.storage import without_password
+
+    return shlex.join(["sidequest", *map(without_password, sys.argv[1:])])

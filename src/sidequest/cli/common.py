@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sidequest.runs.estimating import Estimate
     from sidequest.runs.pages import WrittenPage
     from sidequest.runs.setup import Setup
+    from sidequest.search.executors import Executor
     from sidequest.tasks.suite import Suite
 
 
@@ -46,6 +47,17 @@ TuneOption = Annotated[
 SeedOption = Annotated[int, typer.Option("--seed", help="Decides initial weights, order and every draw.")]
 WorkersOption = Annotated[
     int | None, typer.Option("--workers", help="Processes at once, one thread each. Default: the number of cores.")
+]
+ExecutorOption = Annotated[
+    str, typer.Option("--executor", help="processes: on this machine; ray: on a Ray cluster (extra `ray`).")
+]
+AddressOption = Annotated[
+    str | None, typer.Option("--address", help="Of the Ray cluster: auto, host:port, or local to start one here.")
+]
+CpusOption = Annotated[float, typer.Option("--cpus-per-trial", min=0, help="Cores that a job takes of a Ray cluster.")]
+GpusOption = Annotated[float, typer.Option("--gpus-per-trial", min=0, help="GPUs that a job takes of a Ray cluster.")]
+TimeoutOption = Annotated[
+    float | None, typer.Option("--timeout", help="Seconds after which a job is ended; it fails, the others go on.")
 ]
 TrackOption = Annotated[
     list[str] | None, typer.Option("--track", help="tensorboard or mlflow: follow the run there. May be repeated.")
@@ -119,7 +131,7 @@ def tuned(setup: Setup, tune: str | None) -> Setup:
         return Tuning.read(Path(tune)).apply(setup)
     if not 1 <= int(tune) <= 10_000:
         raise SettingsError(f"--tune takes 1 to 10000 trainings, found {tune}")
-    tuning = tune_visibly(setup, int(tune))
+    tuning = tune_visibly(setup, int(tune), workers=default_workers())
     typer.echo(tuning.summary, err=True)
     for warning in tuning.at_edge:
         typer.echo(f"warning: {warning}", err=True)
@@ -135,6 +147,18 @@ def tell_costs(estimate: Estimate, choices: Sequence[MethodChoice] = (), *, tune
     speed = measure_speed(estimate.setup, choices, one_thread=estimate.workers > 1)
     for line in estimate.lines(speed):
         typer.echo(line)
+
+
+def chosen_executor(
+    workers: int | None, kind: str, address: str | None, cpus: float, gpus: float, timeout: float | None
+) -> Executor:
+    """Where a command's jobs run."""
+    from sidequest.errors import SettingsError
+    from sidequest.search.executors import Executor
+
+    if kind != "ray" and (address is not None or gpus or cpus != 1):
+        raise SettingsError("--address, --cpus-per-trial and --gpus-per-trial go with --executor ray")
+    return Executor(workers or default_workers(), kind, address or "local", cpus, gpus, timeout)  # type: ignore[arg-type]
 
 
 def default_workers() -> int:

@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sidequest.cli.common import (
+    AddressOption,
     BudgetOption,
+    CpusOption,
     DeviceOption,
     DryRunOption,
     EffortOption,
     EncoderOption,
+    ExecutorOption,
+    GpusOption,
     JsonOption,
     ModelOption,
     SetOption,
     SuiteArgument,
+    TimeoutOption,
     TrackOption,
     TuneOption,
     WorkersOption,
@@ -54,6 +59,11 @@ def command(
     tune: TuneOption = None,
     assignments: SetOption = None,
     workers: WorkersOption = None,
+    executor: ExecutorOption = "processes",
+    address: AddressOption = None,
+    cpus_per_trial: CpusOption = 1.0,
+    gpus_per_trial: GpusOption = 0.0,
+    timeout: TimeoutOption = None,
     track: TrackOption = None,
     as_json: JsonOption = False,
     dry_run: DryRunOption = False,
@@ -63,7 +73,7 @@ def command(
 
     from sidequest.api.calls import compare
     from sidequest.cli.arguments import chosen_methods, own_command, with_effort
-    from sidequest.cli.common import default_workers, make_setup, tell_long_texts
+    from sidequest.cli.common import chosen_executor, default_workers, make_setup, tell_long_texts
     from sidequest.cli.tables import print_comparison, print_primaries
     from sidequest.errors import SettingsError
     from sidequest.runs.comparing import ALWAYS
@@ -71,6 +81,7 @@ def command(
     from sidequest.runs.tracking import check_trackers
 
     check_trackers(track or [])
+    where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
     names = [name.strip() for name in methods.split(",") if name.strip()]
     chosen, shared = chosen_methods(list(dict.fromkeys([*names, *ALWAYS])), assignments)
     chosen = with_effort(chosen, effort)
@@ -97,7 +108,7 @@ def command(
             seeds=seeds,
             directory=place,
             budget=budget,
-            workers=workers or default_workers(),
+            workers=where,
             track=track or (),
             command=own_command(),
         )

@@ -8,13 +8,18 @@ from typing import Annotated
 import typer
 
 from sidequest.cli.common import (
+    AddressOption,
+    CpusOption,
     DeviceOption,
     DryRunOption,
     EncoderOption,
+    ExecutorOption,
+    GpusOption,
     JsonOption,
     ModelOption,
     SetOption,
     SuiteArgument,
+    TimeoutOption,
     TuneOption,
     WorkersOption,
 )
@@ -44,17 +49,23 @@ def command(
     tune: TuneOption = None,
     assignments: SetOption = None,
     workers: WorkersOption = None,
+    executor: ExecutorOption = "processes",
+    address: AddressOption = None,
+    cpus_per_trial: CpusOption = 1.0,
+    gpus_per_trial: GpusOption = 0.0,
+    timeout: TimeoutOption = None,
     as_json: JsonOption = False,
     dry_run: DryRunOption = False,
     device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.arguments import own_command
-    from sidequest.cli.common import default_workers, make_setup
+    from sidequest.cli.common import chosen_executor, default_workers, make_setup
     from sidequest.cli.tables import print_truth
     from sidequest.errors import SettingsError
     from sidequest.progress import show_progress
     from sidequest.runs.oracle import oracle
 
+    where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
     setup, stray = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run)
     if stray:
         raise SettingsError(f"--set {next(iter(stray))}: an oracle has no method; use train.NAME or model.NAME")
@@ -74,7 +85,7 @@ def command(
             suite=suite,
             sample=sample,
             shares=levels,
-            workers=workers or default_workers(),
+            workers=where,
             progress=progress,
         )
     if as_json:

@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from sidequest.cli.common import DeviceOption, JsonOption, SetOption, WorkersOption
+from sidequest.cli.common import (
+    AddressOption,
+    CpusOption,
+    DeviceOption,
+    ExecutorOption,
+    GpusOption,
+    JsonOption,
+    SetOption,
+    TimeoutOption,
+    WorkersOption,
+)
 
 NAME = "score"
 HELP = (
@@ -35,13 +45,18 @@ def command(
     suite: Annotated[str | None, typer.Option("--suite", help="Where the suite is now, for one table.")] = None,
     assignments: SetOption = None,
     workers: WorkersOption = None,
+    executor: ExecutorOption = "processes",
+    address: AddressOption = None,
+    cpus_per_trial: CpusOption = 1.0,
+    gpus_per_trial: GpusOption = 0.0,
+    timeout: TimeoutOption = None,
     as_json: JsonOption = False,
     device: DeviceOption = None,
 ) -> None:
     import json
 
     from sidequest.cli.arguments import chosen_methods
-    from sidequest.cli.common import default_workers
+    from sidequest.cli.common import chosen_executor
     from sidequest.cli.tables import print_standings
     from sidequest.errors import SettingsError
     from sidequest.progress import show_progress
@@ -49,6 +64,7 @@ def command(
     from sidequest.runs.scoring import Truth, judge
     from sidequest.runs.truth import LARGEST_P
 
+    where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
     names = [name.strip() for name in methods.split(",") if name.strip()]
     chosen, shared = chosen_methods(names, assignments)
     if shared:
@@ -66,7 +82,7 @@ def command(
                 range(first_seed, first_seed + seeds),
                 directory=out,
                 train=train,
-                workers=workers or default_workers(),
+                workers=where,
                 progress=progress,
             )
         judged += found[0]

@@ -8,17 +8,23 @@ from typing import Annotated
 import typer
 
 from sidequest.cli.common import (
+    AddressOption,
     BudgetOption,
+    CpusOption,
     DeviceOption,
     DryRunOption,
     EffortOption,
     EncoderOption,
+    ExecutorOption,
+    GpusOption,
     ModelOption,
     SeedOption,
     SetOption,
     SuiteArgument,
+    TimeoutOption,
     TrackOption,
     TuneOption,
+    WorkersOption,
 )
 
 NAME = "select"
@@ -43,18 +49,17 @@ def command(
     tune: TuneOption = None,
     assignments: SetOption = None,
     seed: SeedOption = 0,
-    workers: Annotated[
-        int, typer.Option("--workers", min=1, help="Trials at once, for methods that ask for whole training runs.")
-    ] = 1,
+    workers: WorkersOption = None,
+    executor: ExecutorOption = "processes",
+    address: AddressOption = None,
+    cpus_per_trial: CpusOption = 1.0,
+    gpus_per_trial: GpusOption = 0.0,
+    timeout: TimeoutOption = None,
     storage: Annotated[
         str | None,
         typer.Option(
             "--storage", help="Database URL for the ledger of trials. Default: trials.log in the run directory."
         ),
-    ] = None,
-    ray: Annotated[
-        str | None,
-        typer.Option("--ray", help="Run trials on a Ray cluster: auto, host:port, or local to start one here."),
     ] = None,
     track: TrackOption = None,
     dry_run: DryRunOption = False,
@@ -62,12 +67,13 @@ def command(
 ) -> None:
     from sidequest.api.calls import select
     from sidequest.cli.arguments import own_command, with_effort
-    from sidequest.cli.common import make_setup, say_page, tell_long_texts
+    from sidequest.cli.common import chosen_executor, make_setup, say_page, tell_long_texts
     from sidequest.methods import MethodChoice
     from sidequest.records.runs import SelectionRecord
     from sidequest.runs.tracking import check_trackers
 
     check_trackers(track or [])
+    where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
     setup, settings = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run)
     asked = MethodChoice.of(method, settings)  # refuse bad names and settings before data is encoded
     (choice,) = with_effort({asked.name: asked}, effort).values()
@@ -75,7 +81,7 @@ def command(
         from sidequest.cli.common import tell_costs
         from sidequest.runs.estimating import estimate_selection
 
-        tell_costs(estimate_selection(setup, choice, seed, workers), [choice], tune=tune)
+        tell_costs(estimate_selection(setup, choice, seed, where.workers), [choice], tune=tune)
         return
     tell_long_texts(setup)
     made = select(
@@ -84,9 +90,8 @@ def command(
         seed=seed,
         directory=out,
         budget=budget,
-        workers=workers,
+        workers=where,
         storage=storage,
-        ray=ray,
         track=track or (),
         command=own_command(),
     )

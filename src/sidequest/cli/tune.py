@@ -8,18 +8,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sidequest.cli.common import (
+    AddressOption,
+    CpusOption,
     DeviceOption,
     EncoderOption,
+    ExecutorOption,
+    GpusOption,
     JsonOption,
     ModelOption,
     SeedOption,
     SetOption,
     SuiteArgument,
+    TimeoutOption,
+    WorkersOption,
 )
 
 if TYPE_CHECKING:
     from sidequest.runs.setup import Setup
     from sidequest.runs.tuning import Tuning
+    from sidequest.search.executors import Executor
 
 NAME = "tune"
 HELP = (
@@ -40,13 +47,20 @@ def command(
     encoder: EncoderOption = None,
     assignments: SetOption = None,
     seed: SeedOption = 0,
+    workers: WorkersOption = None,
+    executor: ExecutorOption = "processes",
+    address: AddressOption = None,
+    cpus_per_trial: CpusOption = 1.0,
+    gpus_per_trial: GpusOption = 0.0,
+    timeout: TimeoutOption = None,
     as_json: JsonOption = False,
     device: DeviceOption = None,
 ) -> None:
-    from sidequest.cli.common import make_setup
+    from sidequest.cli.common import chosen_executor, make_setup
 
+    where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
     setup, _ = make_setup(suite, model, encoder, assignments)
-    tuning = tune_visibly(setup, trainings, seed)
+    tuning = tune_visibly(setup, trainings, seed, where)
     tuning.write(out)
     if as_json:
         typer.echo(tuning.model_dump_json(indent=2))
@@ -61,10 +75,10 @@ def command(
     typer.echo(f"written to {out}; next: sidequest compare {suite} --tune {out}")
 
 
-def tune_visibly(setup: Setup, trainings: int, seed: int = 0) -> Tuning:
+def tune_visibly(setup: Setup, trainings: int, seed: int = 0, workers: int | Executor = 1) -> Tuning:
     """`runs.tuning.tune`, with progress shown."""
     from sidequest.progress import show_progress
     from sidequest.runs.tuning import tune
 
     with show_progress() as progress:
-        return tune(setup, trainings, seed=seed, progress=progress)
+        return tune(setup, trainings, seed=seed, progress=progress, workers=workers)

@@ -5,18 +5,26 @@ Lifecycle, driven by `sidequest.runs.driver`, which alone saves, resumes, meters
     state = method.start(pool, rng)
     while not method.done(state):
         plans = method.ask(state, n)                  # whole training runs that the method wants, or none
-        if plans:                                     # run or found in the trial cache, possibly several at once
-            for plan, score in …: state = method.tell(state, plan, score)
+        if plans:                                     # all of them may run; the first one's score is told
+            state = method.tell(state, plans[0], score)
         else:
             state = method.round(state, learner, rng) # the method drives the learner itself
     recipe = method.recipe(state)
 
-Some methods learn weights *while* they train, so that the model in the learner is itself a result (αVIL, DIW). Such a method sets
-`trains_model` and says in `improved` when the model is the best yet: the driver keeps it, gives it back at the end and saves it
-in `trained/` beside the recipe. The recipe still says what to train on, for a model of another size or another trainer.
+Some methods learn weights *while* they train, so that the model in the learner is itself a result (αVIL, DIW). Such a method
+sets `trains_model` and says in `improved` when the model is the best yet: the driver keeps it, gives it back at the end and
+saves it in `trained/` beside the recipe. The recipe still says what to train on, for a model of another size or another
+trainer.
 
 A method whose `recipe` means something after any number of calls sets `anytime`: stopped by a budget, it decides by what it has
 seen so far.
+
+Many workers. `ask` may name more plans than the first: those that it would ask for next *whatever score the first one gets*.
+They run at the same time, on as many workers as there are. The driver tells one score at a time, in the order of the plans,
+and asks again: what it is then given begins with the plans that it was given before. So a method's decisions do not depend on
+the number of workers or on which of them is quicker, and its state needs no list of what is pending: `ask` gives it. A method
+that cannot say what it wants before it knows a score gives one plan. One that decides with scores outstanding does so by a
+setting (`pending` of AutoSeM), never by `n`.
 
 Rules. State is a pydantic model of plain data; a method keeps nothing on itself. `rng` is made anew for each call from (seed,
 number of the call), so nothing about randomness needs saving. A method never imports torch and never sees *report*: it is maths
@@ -71,8 +79,8 @@ class Plan(BaseModel):
 
     label: shown while it runs. note: plain data that the method wants back in `tell`. Neither decides the score.
     measure: `metric`: the best model is kept, and its metric is the score. `truth`: a probe. The run goes to its end, and the
-        score is the mean probability that the model gives to the truth of *select*'s rows, over the last evaluations; the result
-        then has that probability for each row. It is continuous and bounded, so a short run on few rows says more by it.
+        score is the mean probability that the model gives to the truth of *select*'s rows, over the last evaluations; the
+        result then has that probability for each row. It is continuous and bounded, so a short run on few rows says more by it.
     permuted: tasks whose train targets are shuffled among their rows, with the seed of the shuffle: a control that shows what
         any training beside the primary does. It exists only while the run lasts.
     """
@@ -126,11 +134,11 @@ class Method(ABC, Generic[SettingsT, StateT]):
         """The state before any work."""
 
     def ask(self, state: StateT, n: int) -> list[Plan]:
-        """Up to `n` training runs wanted now; they may run at the same time. Empty: call `round` instead."""
+        """The next training runs, up to `n`, that are wanted whatever the scores of those before them. Empty: call `round`."""
         return []
 
     def tell(self, state: StateT, plan: Plan, score: float) -> StateT:
-        """The state after a run's score on *select* is known. Called in the order of `ask`."""
+        """The state after the score on *select* of the first plan of `ask` is known."""
         raise TypeError(f"{self.name} asks for no trials")
 
     def tell_rows(self, state: StateT, plan: Plan, score: float, rows: np.ndarray | None) -> StateT:

@@ -47,6 +47,10 @@ class HedgeSearch(MixtureSearch):
     kappa: float = 1.96
     eta: float = 1.0
 
+    def seen(self, number: int, pending: int) -> int:
+        design = len(_design(self))
+        return 0 if number < design else max(design, super().seen(number, pending))
+
     def _suggest(self, history: History, n: int, pending: Sequence[Mixture]) -> list[Suggestion]:
         """While the design lasts, its next mixtures; nothing beyond it is suggested until all its scores are known. Then each
         mixture maximises an acquisition function over the whole set, exactly; for those that still run, the process

@@ -63,6 +63,10 @@ class MixtureSearch(ABC):
         room = self.budget - len(history) - len(pending)
         return self._suggest(history, min(n, room), pending) if room > 0 and n > 0 else []
 
+    def seen(self, number: int, pending: int) -> int:
+        """How many scores mixture `number` is decided by, where so many mixtures may be under way at once."""
+        return max(0, number - pending + 1)
+
     @abstractmethod
     def _suggest(self, history: History, n: int, pending: Sequence[Mixture]) -> list[Suggestion]:
         """As `suggest`, with n at least 1 and within the budget."""
@@ -89,6 +93,9 @@ class _FixedOrder(MixtureSearch):
     @property
     def budget(self) -> int:
         return len(self._order) if self.space.n_auxiliaries else 0
+
+    def seen(self, number: int, pending: int) -> int:
+        return 0  # scores decide nothing
 
     def _suggest(self, history: History, n: int, pending: Sequence[Mixture]) -> list[Suggestion]:
         known = {*pending, *[observation.mixture for observation in history]}

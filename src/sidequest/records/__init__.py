@@ -9,6 +9,7 @@
 | `examples.json` | `runs.ExamplesRecord` | every command: a few rows of each recipe |
 | `outcome.json` | `comparisons.Outcome` | `compare`: one method on one seed |
 | `comparison.json` | `comparisons.Comparison` | `compare`: the table and the verdict |
+| `conduct.json` | `comparisons.Conduct` | `compare`: seconds, memory and the command, beside the table |
 | `table.json` | `comparisons.PrimariesTable` | `compare --primary a,b`: the large table |
 | `standings.json` | `standings.StandingsRecord` | `score` |
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_serializer
 from pydantic_core.core_schema import SerializerFunctionWrapHandler
 
+from sidequest.files import write_json
 from sidequest.records.base import Known, Part, Record
 from sidequest.records.runs import Evaluation, Spent
 
@@ -146,6 +148,44 @@ class Row(Part):
         return next((difference for difference in self.against if difference.to == control), None)
 
 
+class Conduct(Record):
+    """What depends on the machine, the day and the number of workers: seconds, memory and the command as it was typed.
+
+    rows, outcomes: in the order of the comparison's.
+    """
+
+    FILE: ClassVar[str] = "conduct.json"
+    MADE_BY: ClassVar[str] = "sidequest compare"
+    OF_ROW: ClassVar[tuple[str, ...]] = ("seconds", "peak_memory_mb")
+    OF_OUTCOME: ClassVar[tuple[str, ...]] = ("seconds", "peak_memory")
+    OF_WORK: ClassVar[tuple[str, ...]] = ("selection", "training")  # whose seconds they are
+
+    command: str = ""
+    rows: tuple[dict[str, Any], ...] = ()
+    outcomes: tuple[dict[str, Any], ...] = ()
+
+    @classmethod
+    def taken_from(cls, whole: dict[str, Any]) -> Conduct:
+        """Takes it out of a comparison's plain data."""
+        rows = [{name: row.pop(name) for name in cls.OF_ROW} for row in whole["rows"]]
+        outcomes = []
+        for outcome in whole["outcomes"]:
+            taken = {name: outcome.pop(name) for name in cls.OF_OUTCOME}
+            outcomes.append(taken | {name: outcome[name].pop("seconds", 0.0) for name in cls.OF_WORK})
+        return cls(command=whole.pop("command"), rows=tuple(rows), outcomes=tuple(outcomes))
+
+    def given_to(self, comparison: Comparison) -> Comparison:
+        """A comparison that has it again; one that it does not belong to stays as it is."""
+        if (len(self.rows), len(self.outcomes)) != (len(comparison.rows), len(comparison.outcomes)):
+            return comparison
+        rows = [row.model_copy(update=more) for row, more in zip(comparison.rows, self.rows, strict=True)]
+        outcomes = []
+        for outcome, more in zip(comparison.outcomes, self.outcomes, strict=True):
+            work = {n: getattr(outcome, n).model_copy(update={"seconds": more[n]}) for n in self.OF_WORK}
+            outcomes.append(outcome.model_copy(update={**{n: more[n] for n in self.OF_OUTCOME}, **work}))
+        return comparison.model_copy(update={"command": self.command, "rows": tuple(rows), "outcomes": tuple(outcomes)})
+
+
 class Comparison(Record):
     """The table of a comparison. `verdict` and the words around it are in `sidequest.records.verdicts`.
 
@@ -195,6 +235,21 @@ class Comparison(Record):
         outcomes = [Outcome.upgraded(outcome, 0) for outcome in data.get("outcomes", [])]
         kept = {key: data[key] for key in ("suite", "primary", "metric", "seeds", "majority", "budget") if key in data}
         return {**kept, "rows": rows, "outcomes": outcomes}
+
+    def write(self, path: Path) -> None:
+        """Two files: `comparison.json` holds what the settings and the data decide, so that the same comparison is the same bytes
+        wherever and however often it is made; `conduct.json` what depends on the machine."""
+        directory = path.parent if path.suffix == ".json" and not path.is_dir() else path
+        whole = self.to_json()
+        conduct = Conduct.taken_from(whole)
+        conduct.write(directory)
+        write_json(directory / self.FILE, whole)
+
+    @classmethod
+    def read(cls, path: Path) -> Comparison:
+        read = super().read(path)
+        conduct = Conduct.read_if_there((path if path.is_dir() else path.parent) / Conduct.FILE)
+        return read if conduct is None else conduct.given_to(read)
 
     @classmethod
     def of(cls, data: Any, where: Any = "") -> Comparison:

@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 import statistics
 import warnings
-from collections.abc import Collection, Sequence
-from concurrent.futures import BrokenExecutor
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,8 @@ from sidequest.runs.holding import holding
 from sidequest.runs.pages import write_run_page
 from sidequest.runs.setup import Setup
 from sidequest.runs.summarising import AVERAGE_BASELINE, BASELINE, baseline_of, summarise
-from sidequest.search.executors import run_jobs
+from sidequest.runs.travelling import Luggage, ReturnedCell, TravellingJob, attempt_away
+from sidequest.search.executors import Executor, Session, WorkerJournal, as_executor, run_in
 
 CHANCE = "random-subset"
 # What every comparison shows besides the methods asked for: without them a score means nothing.
@@ -48,28 +48,30 @@ def compare(
     directory: Path | str,
     *,
     budget: float | None = None,
-    workers: int = 1,
+    workers: int | Executor = 1,
     command: str = "",
     progress: Progress | None = None,
 ) -> Comparison:
     """Every method on every seed, each in `directory/METHOD/seed-N`; what is done already is not done again, so methods, seeds
     and a budget can be added to a finished comparison. Ends with `comparison.json`, `outcomes.parquet` and the page.
 
-    methods: names, classes or objects, or settings by name; the baselines of `ALWAYS` and the controls are added. A random subset
-        without a size of its own is as large as what the methods asked for chose on the same seed.
-    budget: the most that a selection may cost, in x. workers: processes, one torch thread each. command: what repeats this call.
+    methods: names, classes or objects, or settings by name; the baselines of `ALWAYS` and the controls are added. A random
+        subset without a size of its own is as large as what the methods asked for chose on the same seed.
+    budget: the most that a selection may cost, in x. workers: processes, one torch thread each, or an `Executor`: the results
+        are the same wherever they come from. command: what repeats this call.
     progress: told of every cell that ends.
     """
     asked = choices_of(methods)
     at_home = [name for name, choice in asked.items() if not choice.travels]
-    if at_home and workers > 1:
+    executor = as_executor(workers)
+    if at_home and not executor.is_here:
         warnings.warn(
             f"{', '.join(at_home)}: defined in this session, so worker processes cannot import it; one process does all. "
             "Put the class into a file to use more",
             stacklevel=2,
         )
-        workers = 1
-    table = _Table(setup, asked, list(seeds), Path(directory), budget, workers, progress)
+        executor = Executor()
+    table = _Table(setup, asked, list(seeds), Path(directory), budget, executor, progress)
     table.check()
     with holding(table.directory):
         table.run()
@@ -94,7 +96,7 @@ def cells_to_run(
     setup: Setup, methods: Methods, seeds: Sequence[int], directory: Path | str, budget: float | None = None
 ) -> tuple[list[tuple[MethodChoice, int]], int]:
     """Each method of a comparison with the number of seeds on which it is still to be run; and how many cells are done."""
-    table = _Table(setup, choices_of(methods), list(seeds), Path(directory), budget, 1, None)
+    table = _Table(setup, choices_of(methods), list(seeds), Path(directory), budget, Executor(), None)
     table.check()
     done = [job.method for job in table.first if finished(job.directory) is not None]
     return [(choice, len(seeds) - done.count(name)) for name, choice in table.methods.items()], len(done)
@@ -109,11 +111,12 @@ class _Table:
     seeds: list[int]
     directory: Path
     budget: float | None
-    workers: int
+    executor: Executor
     progress: Progress | None
     outcomes: list[Outcome] = field(default_factory=list)
     missing: list[MissingCell] = field(default_factory=list)
     x: float = 0.0
+    _open: Session[Any, Any] | None = None
 
     def __post_init__(self) -> None:
         suite = self.setup.suite
@@ -163,16 +166,18 @@ class _Table:
     def run(self) -> None:
         if any(finished(job.directory) is None for job in self.first):
             self.setup.prepare(self.progress)
-        self._run(self.first)
-        last = []
-        if self.sized_by_others:
-            sizes = {seed: _usual_size(self.outcomes, seed, self.chosen_by) for seed in self.seeds}
-            last += [self._job(CHANCE, {"size": size}, seed, self.budget) for seed, size in sizes.items()]
-        if self.with_long:
-            candidates = [name for name in self.methods if name not in (BASELINE, CHANCE)]
-            lengths = long_batches(self.outcomes, candidates, self.seeds)
-            last += [self._job(SINGLE_LONG, {"batches": batches}, seed) for seed, batches in lengths.items()]
-        self._run(last)
+        with ExitStack() as stack:
+            self._stack = stack
+            self._run(self.first)
+            last = []
+            if self.sized_by_others:
+                sizes = {seed: _usual_size(self.outcomes, seed, self.chosen_by) for seed in self.seeds}
+                last += [self._job(CHANCE, {"size": size}, seed, self.budget) for seed, size in sizes.items()]
+            if self.with_long:
+                candidates = [name for name in self.methods if name not in (BASELINE, CHANCE)]
+                lengths = long_batches(self.outcomes, candidates, self.seeds)
+                last += [self._job(SINGLE_LONG, {"batches": batches}, seed) for seed, batches in lengths.items()]
+            self._run(last)
         self.outcomes = [o for o in self.outcomes if o.method != PROBE] + [
             o.model_copy(update={"seed": seed}) for o in self.outcomes if o.method == PROBE for seed in self.seeds
         ]
@@ -188,27 +193,64 @@ class _Table:
         return place_job(self.directory, self.setup, name, settings, seed, budget, source)
 
     def _run(self, jobs: Sequence[Job]) -> None:
-        """In the order of the jobs, whichever ends first."""
-        cells: list[Outcome | MissingCell] = [
-            MissingCell(
-                method=job.method, seed=job.seed, error="a worker process was ended, perhaps for lack of memory"
-            )
-            for job in jobs
-        ]
+        """Cells in the order of the jobs, whichever ends first."""
+        cells: dict[int, Outcome | MissingCell] = {}
         before = len(self.outcomes) + len(self.missing)
-        with suppress(BrokenExecutor):
-            for count, (index, cell) in enumerate(run_jobs(attempt, self.setup, jobs, self.workers), start=1):
-                if isinstance(cell, Outcome):
-                    where = jobs[index].directory.relative_to(self.directory).as_posix()
-                    cell = cell.model_copy(update={"directory": where})
-                cells[index] = cell
-                self.x += cell.x if isinstance(cell, Outcome) else 0.0
-                if self.progress is not None:
-                    shown = "failed" if isinstance(cell, MissingCell) else fixed(cell.score)
-                    label = f"{cell.method} seed {cell.seed}: {shown}"
-                    self.progress.job(before + count, self._total, label, cell, self.x)
-        self.outcomes += [cell for cell in cells if isinstance(cell, Outcome)]
-        self.missing += [cell for cell in cells if isinstance(cell, MissingCell)]
+        for index, cell in self._cells(jobs):
+            if isinstance(cell, Outcome):
+                where = jobs[index].directory.relative_to(self.directory).as_posix()
+                cell = cell.model_copy(update={"directory": where})
+                self.x += cell.x
+            cells[index] = cell
+            if self.progress is not None:
+                shown = "failed" if isinstance(cell, MissingCell) else fixed(cell.score)
+                label = f"{cell.method} seed {cell.seed}: {shown}"
+                self.progress.job(before + len(cells), self._total, label, cell, self.x)
+        ordered = [cells[index] for index in range(len(jobs))]
+        self.outcomes += [cell for cell in ordered if isinstance(cell, Outcome)]
+        self.missing += [cell for cell in ordered if isinstance(cell, MissingCell)]
+
+    def _cells(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Outcome | MissingCell]]:
+        """Each job's number and cell, as they end; those that are done first."""
+        missing = []
+        for index, job in enumerate(jobs):
+            done = finished(job.directory)
+            if done is None:
+                missing.append(index)
+            else:
+                yield index, done
+        if not missing:
+            return
+        left = [jobs[index] for index in missing]
+        labels = [f"{job.method} seed {job.seed}" for job in left]
+        if self.executor.shares_disk:
+            for number, cell in run_in(self._session(attempt), left, labels=labels, failed=_gone):
+                yield missing[number], cell
+            return
+        travelling = [TravellingJob.of(job) for job in left]
+        session = self._session(attempt_away)
+        for number, returned in run_in(session, travelling, labels=labels, failed=_gone_away):
+            yield missing[number], returned.unpacked(left[number].directory)
+
+    def _session(self, function: Callable[[Any, Any], Any]) -> Session[Any, Any]:
+        """One session for all cells: workers load the data once."""
+        if self._open is None:
+            common: Any = self.setup if self.executor.shares_disk else Luggage.of(self.setup)
+            running = None if self.progress is None else self.progress.running
+            journal = WorkerJournal(self.directory)
+            self._open = self._stack.enter_context(
+                self.executor.open(function, common, journal=journal, running=running)
+            )
+        return self._open
+
+
+def _gone(job: Job, error: Exception) -> MissingCell:
+    """A cell whose workers were lost, or that ran too long."""
+    return MissingCell(method=job.method, seed=job.seed, error=(str(error).splitlines() or [type(error).__name__])[0])
+
+
+def _gone_away(travelling: TravellingJob, error: Exception) -> ReturnedCell:
+    return ReturnedCell(_gone(travelling.job, error))
 
 
 def _usual_size(outcomes: Sequence[Outcome], seed: int, methods: Collection[str]) -> int:

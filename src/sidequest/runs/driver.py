@@ -58,7 +58,6 @@ def run_method(
     single_run_work: float,
     provenance: dict[str, Any] | None = None,
     directory: Path | None = None,
-    parallel: int = 1,
     budget: float | None = None,
     checkpoint_seconds: float | None = None,
     on_round: OnRound | None = None,
@@ -81,18 +80,20 @@ def run_method(
         if budget is not None and learner.meter.cost(single_run_work).x >= budget:
             stopped = True
             break
-        plans = method.ask(at.state, parallel)
+        plans = method.ask(at.state, trials.room)
         if plans:
-            for plan, result in zip(plans, trials.run(plans), strict=True):
-                at.state = method.tell_rows(at.state, plan, result.score, result.truth)
-                learner.meter.add(result.meter)
-                learner.meter.trials_reused += result.reused
+            # One score at a time and in the order of the plans, so that neither the number of workers nor which of them is
+            # quicker decides anything. The other plans run meanwhile.
+            result = trials.first(plans)
+            at.state = method.tell_rows(at.state, plans[0], result.score, result.truth)
+            learner.meter.add(result.meter)
+            learner.meter.trials_reused += result.reused
         else:
             at.state = method.round(at.state, guarded, _rng(method.seed, at.calls + 1))
             at.rounds += 1
             if method.trains_model and method.improved(at.state):
                 at.best, at.best_round = learner.snapshot(weights_only=True), at.rounds
-        at.calls += max(1, len(plans))
+        at.calls += 1
         entry = method.journal(at.state)
         if on_round is not None:
             on_round(at.calls, method.total(at.state), entry, learner.meter)

@@ -17,8 +17,9 @@ from sidequest.progress import Progress
 from sidequest.recipe import Phase, Recipe
 from sidequest.runs.finals import train_once
 from sidequest.runs.setup import Setup
+from sidequest.runs.travelling import Luggage
 from sidequest.runs.truth import SubsetScores, TruthTable, named
-from sidequest.search.executors import run_jobs
+from sidequest.search.executors import Executor, run_jobs
 
 MOST_CANDIDATES = 8  # 256 subsets; beyond that a sample
 SAMPLE = 256
@@ -47,7 +48,7 @@ def oracle(
     suite: str,
     sample: int | None = None,
     shares: Sequence[int] = SETS,
-    workers: int = 1,
+    workers: int | Executor = 1,
     progress: Progress | None = None,
 ) -> TruthTable:
     """Every subset on every seed. Each training is kept when it ends, so the same call continues after a kill.
@@ -62,10 +63,14 @@ def oracle(
     jobs = [SubsetJob(auxiliaries, seed) for seed in seeds for auxiliaries in subsets]
     results: dict[SubsetJob, SubsetResult] = {}
     setup.prepare(progress)
-    for count, (index, result) in enumerate(run_jobs(run_subset, setup, jobs, workers), start=1):
+    labels = [f"{{{named(job.auxiliaries)}}} seed {job.seed}" for job in jobs]
+    running = None if progress is None else progress.running
+    common = Luggage.of(setup)
+    ended = run_jobs(run_subset, common, jobs, workers, labels=labels, running=running)
+    for count, (index, result) in enumerate(ended, start=1):
         results[jobs[index]] = result
         if progress is not None:
-            label = f"{{{named(jobs[index].auxiliaries)}}} seed {jobs[index].seed}: {fixed(result.report)}"
+            label = f"{labels[index]}: {fixed(result.report)}"
             progress.job(count, len(jobs), label, result, sum(each.x for each in results.values()))
     table = TruthTable(
         command=command,
@@ -110,8 +115,9 @@ def mixtures(candidates: Sequence[str], shares: Sequence[int]) -> list[tuple[str
     return sorted(found, key=lambda chosen: (len(chosen), chosen))
 
 
-def run_subset(setup: Setup, job: SubsetJob) -> SubsetResult:
+def run_subset(luggage: Luggage, job: SubsetJob) -> SubsetResult:
     """Train one subset on one seed, or find it."""
+    setup = luggage.unpacked()
     primary = setup.suite.primary
     phase = Phase(shares={primary: 1, **Counter(job.auxiliaries)})
     recipe = Recipe(method="oracle", primary=primary, phases=(phase,))

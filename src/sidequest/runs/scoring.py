@@ -21,7 +21,7 @@ from sidequest.runs.finals import train_once
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
 from sidequest.runs.truth import TruthTable
-from sidequest.search.executors import run_jobs
+from sidequest.search.executors import Executor, as_executor, run_jobs
 from sidequest.tasks.loading import load_suite
 
 
@@ -63,7 +63,7 @@ def judge(
     *,
     directory: Path | None = None,
     train: bool = False,
-    workers: int = 1,
+    workers: int | Executor = 1,
     progress: Progress | None = None,
 ) -> tuple[list[Judged], list[Standing]]:
     """Every method on every seed. A method that the suite's model cannot serve is reported as such, not an error.
@@ -71,15 +71,21 @@ def judge(
     directory: keeps the runs, so that the same call continues. train: also train what each method gave, and the primary alone, on
         the same seed.
     """
+    executor = as_executor(workers)
+    kept = directory if executor.shares_disk else None  # a node without this disk has nowhere to keep a run
     choices = choices_of(methods)  # refuse bad names and settings before any work
     jobs = [
-        JudgeJob(choice, seed, None if directory is None else directory / truth.name / name / f"seed-{seed}", train)
+        JudgeJob(choice, seed, None if kept is None else kept / truth.name / name / f"seed-{seed}", train)
         for name, choice in choices.items()
         for seed in seeds
     ]
     by_job: dict[int, Judged | str] = {}
     truth.setup.prepare(progress)
-    for count, (index, result) in enumerate(run_jobs(judge_one, truth, jobs, workers), start=1):
+    labels = [f"{job.choice.name} seed {job.seed}" for job in jobs]
+    running = None if progress is None else progress.running
+    for count, (index, result) in enumerate(
+        run_jobs(judge_one, truth, jobs, executor, labels=labels, running=running), start=1
+    ):
         by_job[index] = result
         if progress is not None:
             label = result if isinstance(result, str) else f"{result.method} seed {result.seed}: {result.regret:.4f}"

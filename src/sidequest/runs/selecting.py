@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sidequest.errors import SidequestError
+from sidequest.methods.base import Plan
 from sidequest.methods.registry import AnyMethod, MethodChoice, MethodLike
 from sidequest.progress import Progress
 from sidequest.recipe import Recipe
@@ -18,16 +18,15 @@ from sidequest.runs.driver import OnRound, check_kind, forget_checkpoints, run_m
 from sidequest.runs.holding import holding
 from sidequest.runs.setup import Setup
 from sidequest.search.discriminator_places import DiscriminatorPlaces
-from sidequest.search.executors import ProcessTrials
+from sidequest.search.executors import Executor, Session, WorkerJournal, as_executor
 from sidequest.search.head_cache import EvidenceCache
-from sidequest.search.ray_trials import RayTrials
-from sidequest.search.trials import LedgerTrials, LocalTrials, TrialRunner
+from sidequest.search.parallel_trials import Shared, TrialListener, Trials
+from sidequest.search.trials import LocalTrials, TrialResult, TrialRunner
 from sidequest.settings import Settings
 
 if TYPE_CHECKING:
     from sidequest.learning.meter import Meter
     from sidequest.learning.protocol import Learner
-    from sidequest.search.ledger import Ledger
 
 
 def make_method(method: MethodLike, settings: Mapping[str, Any] | Settings | None = None, seed: int = 0) -> AnyMethod:
@@ -42,9 +41,8 @@ def select(
     settings: Mapping[str, Any] | Settings | None = None,
     seed: int = 0,
     directory: Path | None = None,
-    workers: int = 1,
+    workers: int | Executor = 1,
     storage: str | None = None,
-    ray: str | None = None,
     budget: float | None = None,
     progress: Progress | None = None,
 ) -> Recipe:
@@ -52,10 +50,10 @@ def select(
 
     method: a name, `file.py:Class`, a class or an object.
 
-    workers: how many of a method's trials run at once, each in a process of its own. A method that learns from its trials
-        asks for as many before it sees a score, so another number may lead it another way.
-    storage: a database URL for the ledger of trials; None: the file `trials.log` of the run directory.
-    ray: the address of a Ray cluster whose workers run the trials; see `RayTrials`.
+    workers: how many of a method's trials run at once, each in a process of its own; or an `Executor`. The recipe is the same,
+        byte for byte on a CPU, whatever their number.
+    storage: a database URL for the ledger of trials, which any number of processes may share: none pays for a trial that
+        another one has run or is at. None: the file `trials.log` of the run directory.
     budget: the most that the selection may cost, in x; see `run_method`.
     progress: told of every round, and of batches and texts on the way.
     """
@@ -63,7 +61,7 @@ def select(
     check_kind(chosen, setup.model.kind)
     with holding(directory):
         try:
-            return _select(setup, chosen, directory, workers, storage, ray, budget, progress)
+            return _select(setup, chosen, directory, as_executor(workers), storage, budget, progress)
         except SidequestError:
             if directory is not None:
                 forget_run_without_work(directory)
@@ -74,9 +72,8 @@ def _select(
     setup: Setup,
     method: AnyMethod,
     directory: Path | None,
-    workers: int,
+    executor: Executor,
     storage: str | None,
-    ray: str | None,
     budget: float | None,
     progress: Progress | None,
 ) -> Recipe:
@@ -100,7 +97,7 @@ def _select(
             progress.round(done, total, entry, meter.work / unit)
 
     study = f"{setup.suite.name}, {method.name}, seed {method.seed}"
-    with _trials(setup, learner, workers, storage, ray, directory, study, progress) as trials:
+    with _trials(setup, executor, storage, directory, study, progress) as trials:
         recipe = run_method(
             method,
             learner,
@@ -109,7 +106,6 @@ def _select(
             single_run_work=setup.single_run_work,
             provenance=setup.provenance(method.name, plain, method.seed),
             directory=directory,
-            parallel=workers,
             budget=budget,
             on_round=on_round,
         )
@@ -125,32 +121,61 @@ def _select(
 @contextmanager
 def _trials(
     setup: Setup,
-    learner: Learner,
-    workers: int,
+    executor: Executor,
     storage: str | None,
-    ray: str | None,
     directory: Path | None,
     study: str,
     progress: Progress | None,
 ) -> Iterator[TrialRunner]:
-    """Where trials run, and the ledger that they are written into if there is a place for one."""
+    """Where trials run, and the ledger that listens if there is a place for one."""
     with ExitStack() as stack:
-        runner: TrialRunner
-        if ray is not None:
-            runner = stack.enter_context(RayTrials(functools.partial(local_trials, setup), workers, ray))
-        elif workers > 1:
-            runner = stack.enter_context(ProcessTrials(functools.partial(local_trials, setup), workers))
-        else:
-            runner = local_trials(setup, learner, progress)
-        if storage is not None or directory is not None:
 
-            def open_ledger() -> Ledger:
-                from sidequest.search.ledger import Ledger
+        def listening() -> tuple[list[TrialListener], Shared | None]:
+            from sidequest.search.ledger import Ledger
 
-                return Ledger.open(storage or (directory or Path()) / "trials.log", study)
+            if storage is None and directory is None:
+                return [], None
+            ledger = Ledger.open(storage or (directory or Path()) / "trials.log", study)
+            if storage is None:
+                return [ledger], None
+            from sidequest.search.claims import Claims
 
-            runner = LedgerTrials(runner, open_ledger, setup.facts)
-        yield runner
+            claims = Claims(storage, study, ledger)
+            stack.callback(claims.close)
+            return [ledger, claims], claims  # the result is written before the claim is given back
+
+        def open_session() -> Session[Plan, TrialResult]:
+            if executor.is_here:
+                return executor.open(_run_plan, _Runner(setup, progress))
+            running = None if progress is None else progress.running
+            return executor.open(_run_plan, _Runner(setup), journal=WorkerJournal(directory), running=running)
+
+        yield stack.enter_context(
+            Trials(
+                open_session,
+                executor.workers,
+                facts=setup.facts,
+                listening=listening,
+                shared=storage is not None,
+            )
+        )
+
+
+class _Runner:
+    """The trials of a worker; its data and model are loaded with its first plan."""
+
+    def __init__(self, setup: Setup, progress: Progress | None = None) -> None:
+        self._setup, self._progress = setup, progress
+        self._trials: LocalTrials | None = None
+
+    def run(self, plan: Plan) -> TrialResult:
+        if self._trials is None:
+            self._trials = local_trials(self._setup, progress=self._progress)
+        return self._trials.run([plan])[0]
+
+
+def _run_plan(runner: _Runner, plan: Plan) -> TrialResult:
+    return runner.run(plan)
 
 
 def local_trials(setup: Setup, learner: Learner | None = None, progress: Progress | None = None) -> LocalTrials:

@@ -116,10 +116,10 @@ class Setup:
         """A new learner; rows are encoded once for all learners of this setup. stores: where its powers keep results."""
         from sidequest.learning.torch.learner import TorchLearner
 
-        return TorchLearner(self.suite, self.family, self.train, seed=seed, data=self._encoded, stores=stores)
+        return TorchLearner(self.suite, self.family, self.train, seed=seed, data=self.encoded, stores=stores)
 
     @functools.cached_property
-    def _encoded(self) -> EncodedTasks:
+    def encoded(self) -> EncodedTasks:
         from sidequest.learning.torch.core import EncodedTasks
 
         return EncodedTasks(self.family)

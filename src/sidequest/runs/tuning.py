@@ -30,6 +30,8 @@ from sidequest.progress import Progress
 from sidequest.recipe import Phase
 from sidequest.runs.selecting import local_trials
 from sidequest.runs.setup import Setup
+from sidequest.search.executors import Ahead, Executor, Session, as_executor
+from sidequest.search.trials import TrialResult
 from sidequest.settings import TrainSettings, parse
 from sidequest.tasks.examples import concatenate
 from sidequest.tasks.splits import carve, generator
@@ -43,6 +45,24 @@ VERSION = 1
 ENOUGH_ROWS = 1000  # of *select*: its standard error of an accuracy is then below 1.6 points
 SPLITS = 3
 TRAININGS = 24
+STARTUP = 5  # settings that are tried before the sampler learns from scores: the defaults, and four by chance
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """A job: these settings on the split of this number."""
+
+    settings: dict[str, Any]
+    split: int
+
+
+def train_one(common: tuple[Setup, Sequence[Suite]], job: Training) -> TrialResult:
+    """Train the primary alone, or find it."""
+    base, suites = common
+    suite = suites[job.split]
+    setup = with_settings(dataclasses.replace(base, suite=suite), job.settings)
+    plan = Plan(phases=(Phase(shares={suite.primary: 1}),), seed=job.split)
+    return local_trials(setup).run([plan])[0]
 
 
 class Tried(BaseModel):
@@ -133,15 +153,29 @@ def with_settings(setup: Setup, chosen: dict[str, Any]) -> Setup:
     )
 
 
-def tune(setup: Setup, trainings: int = TRAININGS, *, seed: int = 0, progress: Progress | None = None) -> Tuning:
-    """Train the primary alone up to that many times and say which settings are best on *select*."""
+def tune(
+    setup: Setup,
+    trainings: int = TRAININGS,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+    workers: int | Executor = 1,
+) -> Tuning:
+    """Train the primary alone up to that many times and say which settings are best on *select*.
+
+    workers: trainings at once. Those that come next unless something is pruned are begun ahead; what is found does not depend
+    on it.
+    """
     setup = Setup(setup.suite.subset([]), setup.model, setup.train)
     key = digest({"facts": setup.facts([]), "trainings": trainings, "seed": seed, "version": VERSION})
     path = cache_directory() / "tunings" / f"{key}.json"
     if path.exists():
         return Tuning.read(path)
+    setup.prepare(progress)
     search = _Search(setup, trainings, seed, progress)
-    tuning = search.run()
+    running = None if progress is None else progress.running
+    with as_executor(workers).open(train_one, search.common, running=running, most=trainings) as session:
+        tuning = search.run(session)
     tuning.write(path)
     return tuning
 
@@ -158,7 +192,13 @@ class _Search:
         self.meter = Meter()
         self.tried: list[Tried] = []
 
-    def run(self) -> Tuning:
+    @property
+    def common(self) -> tuple[Setup, list[Suite]]:
+        return self.setup, self.suites
+
+    def run(self, session: Session[Training, TrialResult]) -> Tuning:
+        self.ahead = Ahead(session)
+        self.at_once = 2 * session.slots if session.slots > 1 else 1
         self._try({}, self.trainings)
         while (left := self.trainings - self._done()) > 0:
             self._try(self._propose(), left)
@@ -187,8 +227,10 @@ class _Search:
     def _try(self, settings: dict[str, Any], most: int) -> None:
         scores: list[float] = []
         pruned = False
-        for number, suite in enumerate(self.suites[:most]):
-            scores.append(self._train(settings, suite, number))
+        for number in range(len(self.suites[:most])):
+            result = self.ahead.first(self._upcoming(settings, number, most))
+            self.meter.add(result.meter)
+            scores.append(result.score)
             best = max((tried.mean for tried in self.tried), default=scores[0])
             if self.progress is not None:
                 x = self.meter.work / self.setup.single_run_work
@@ -199,14 +241,17 @@ class _Search:
         cut = len(scores) < len(self.suites) and not pruned  # the trainings ran out
         self.tried.append(Tried(settings=settings, scores=scores, pruned=pruned or cut))
 
-    def _train(self, settings: dict[str, Any], suite: Suite, number: int) -> float:
-        setup = with_settings(dataclasses.replace(self.setup, suite=suite), settings)
-        if self.progress is not None:
-            setup.family.progress = self.progress.encoding
-        plan = Plan(phases=(Phase(shares={suite.primary: 1}),), seed=number, label=f"tuning {len(self.tried) + 1}")
-        (result,) = local_trials(setup).run([plan])
-        self.meter.add(result.meter)
-        return result.score
+    def _upcoming(self, settings: dict[str, Any], number: int, most: int) -> dict[str, tuple[Training, str]]:
+        """The training that is wanted now, and those that follow unless settings are pruned: the other splits, and the settings
+        that the sampler draws by chance before it learns from scores."""
+        tried = len(self.tried)
+        left = [(tried, settings, split) for split in range(number, min(most, len(self.suites)))]
+        for later in range(tried + 1, STARTUP if self.at_once > 1 else 0):
+            left += [(later, self._propose(later), split) for split in range(len(self.suites))]
+        return {
+            f"{index} {split}": (Training(given, split), f"tuning {index + 1}, split {split + 1}")
+            for index, given, split in left[: min(self.at_once, most - number)]
+        }
 
     def _behind(self, scores: Sequence[float]) -> bool:
         """Whether Optuna's median rule gives these settings up after the splits seen so far."""
@@ -221,14 +266,14 @@ class _Search:
         study.pruner = optuna.pruners.MedianPruner(n_startup_trials=1)
         return trial.should_prune()
 
-    def _propose(self) -> dict[str, Any]:
-        """The next settings: a function of the seed and of what was tried."""
+    def _propose(self, number: int | None = None) -> dict[str, Any]:
+        """The next settings: a function of the seed and of what was tried. number: of settings that are drawn by chance."""
         import optuna
 
-        number = len(self.tried)
+        number = len(self.tried) if number is None else number
         study = self._study()
         own = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
-        study.sampler = optuna.samplers.TPESampler(seed=own, n_startup_trials=5)
+        study.sampler = optuna.samplers.TPESampler(seed=own, n_startup_trials=STARTUP)
         trial = study.ask(fixed_distributions=self._distributions())
         return dict(trial.params)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from sidequest.errors import Damaged, SettingsError
 from sidequest.files import sealed, unsealed, write_atomically
 from sidequest.locks import locked
 from sidequest.methods.base import Plan
+from sidequest.search.storage import bad_storage, database_url, is_url
 from sidequest.search.trials import TrialResult
 
 _SHARE = FloatDistribution(0.0, 1.0)  # the parameter of a trial: a task's share of the batches
@@ -33,15 +34,18 @@ class Ledger:
     """A study and how plans are written into it. One study may serve many runs and machines: plans are told apart by
     their keys."""
 
-    def __init__(self, study: optuna.Study) -> None:
+    def __init__(self, study: optuna.Study, *, claimed: bool = False) -> None:
+        """claimed: whether nobody begins a trial without having claimed it."""
         self.study = study
+        self.claimed = claimed
+        self._running: dict[str, optuna.Trial] = {}
 
     @classmethod
     def open(cls, where: Path | str, name: str) -> Ledger:
         """where: a file for a journal, or a database URL (`sqlite:///trials.db`, `postgresql://…`). name: of the study."""
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         study = optuna.create_study(study_name=name, storage=_storage(where), direction="maximize", load_if_exists=True)
-        return cls(study)
+        return cls(study, claimed=is_url(where))
 
     def result(self, key: str) -> TrialResult | None:
         """What an earlier run, here or on another machine, found for the plan with this key."""
@@ -54,26 +58,42 @@ class Ledger:
                 return TrialResult.from_json(stored)
         return None
 
-    def begin(self, plan: Plan, key: str) -> optuna.Trial:
-        """Write a trial as running. What a killed process of this machine left running under the same key has failed."""
+    # A listener of trials
+
+    def begun(self, plan: Plan, key: str) -> None:
+        """Write a trial as running. What another process has left running under the same key has failed: a process of this
+        machine that is gone, or, where trials are claimed, whoever has lost the claim."""
         for trial in self.study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
-            if trial.user_attrs.get("key") == key and _dead(trial.user_attrs.get("owner", "")):
-                self.study.tell(trial.number, state=TrialState.FAIL)
+            if trial.user_attrs.get("key") == key and (self.claimed or _dead(trial.user_attrs.get("owner", ""))):
+                self._tell(trial.number, None)
         shares = batch_shares(plan)
         self.study.sampler = _Given(shares)
-        begun = self.study.ask(fixed_distributions=dict.fromkeys(shares, _SHARE))
+        self._running[key] = begun = self.study.ask(fixed_distributions=dict.fromkeys(shares, _SHARE))
         owner = f"{socket.gethostname()}:{os.getpid()}"
         for name, value in {"key": key, "label": plan.label, "seed": plan.seed, "owner": owner}.items():
             begun.set_user_attr(name, value)
-        return begun
 
-    def finish(self, trial: optuna.Trial, result: TrialResult) -> None:
-        """Write a running trial's score, and all that `result` needs to give it back."""
+    def ended(self, plan: Plan, key: str, result: TrialResult) -> None:
+        """Write a trial's score, and all that `result` needs to give it back."""
+        if key not in self._running:  # it was found
+            if self.result(key) is not None:
+                return
+            self.begun(plan, key)
+        trial = self._running.pop(key)
         trial.set_user_attr("result", json.dumps(sealed(result.to_json())))
-        self.study.tell(trial, result.score)
+        self._tell(trial.number, result.score)
 
-    def fail(self, trial: optuna.Trial) -> None:
-        self.study.tell(trial, state=TrialState.FAIL)
+    def failed(self, plan: Plan, key: str) -> None:
+        if (trial := self._running.pop(key, None)) is not None:
+            self._tell(trial.number, None)
+
+    def _tell(self, number: int, score: float | None) -> None:
+        """None: it failed. What another process has told already stays as it is."""
+        with suppress(ValueError, RuntimeError):  # of Optuna, about a trial that has ended
+            if score is None:
+                self.study.tell(number, state=TrialState.FAIL)
+            else:
+                self.study.tell(number, score)
 
 
 class _Given(optuna.samplers.BaseSampler):
@@ -107,13 +127,11 @@ def batch_shares(plan: Plan) -> dict[str, float]:
 
 
 def _storage(where: Path | str) -> BaseStorage:
-    if isinstance(where, str) and "://" in where:
+    if is_url(where):
         try:
-            return optuna.storages.RDBStorage(where)
+            return optuna.storages.RDBStorage(database_url(str(where)))
         except Exception as error:  # SQLAlchemy and the drivers have errors of their own, of many kinds
-            raise SettingsError(
-                f"storage {where!r}: {error}. A database URL looks like sqlite:///trials.db or postgresql://user@host/name"
-            ) from None
+            raise bad_storage(str(where), error) from None
     path = Path(where)
     path.parent.mkdir(parents=True, exist_ok=True)
     _repair(path)

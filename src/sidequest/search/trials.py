@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from sidequest.learning.protocol import Learner, Probing
 from sidequest.methods.base import Plan
 from sidequest.progress import Progress
 from sidequest.settings import TrainSettings
-
-if TYPE_CHECKING:
-    from sidequest.search.ledger import Ledger  # imports Optuna
 
 
 @dataclass(frozen=True)
@@ -47,9 +44,14 @@ class TrialResult:
 
 
 class TrialRunner(Protocol):
-    """Something that turns plans into results, in the order of the plans."""
+    """Something that turns plans into results. room: how many plans it wants to know at once."""
 
-    def run(self, plans: Sequence[Plan]) -> list[TrialResult]: ...
+    @property
+    def room(self) -> int: ...
+
+    def first(self, plans: Sequence[Plan]) -> TrialResult:
+        """The result of the first plan. The others are those that will be asked for next, whatever it is: they may begin."""
+        ...
 
 
 class TrialCache:
@@ -98,6 +100,11 @@ class LocalTrials:
         self._progress = progress
         self._last_permuted: tuple[dict[str, int], Learner] | None = None
 
+    room = 1
+
+    def first(self, plans: Sequence[Plan]) -> TrialResult:
+        return self.run(plans[:1])[0]
+
     def run(self, plans: Sequence[Plan]) -> list[TrialResult]:
         return [self._run(plan) for plan in plans]
 
@@ -132,40 +139,6 @@ def _probing(learner: Learner) -> Probing:
     if not isinstance(learner, Probing):
         raise SettingsError(f"{type(learner).__name__} cannot be probed: it gives no probability of the truth per row")
     return learner
-
-
-class LedgerTrials:
-    """Runs plans through another runner and writes them into a ledger; a plan that the ledger knows is not run again.
-
-    facts: what else decides a score, for the key, as in `LocalTrials`.
-    """
-
-    def __init__(
-        self, runner: TrialRunner, ledger: Callable[[], Ledger], facts: Callable[[Sequence[str]], Any]
-    ) -> None:
-        """ledger: opened at the first plan, so that a method without trials leaves no study behind."""
-        self._runner = runner
-        self._open = ledger
-        self._ledger: Ledger | None = None
-        self._facts = facts
-
-    def run(self, plans: Sequence[Plan]) -> list[TrialResult]:
-        if self._ledger is None:
-            self._ledger = self._open()
-        ledger = self._ledger
-        keys = [plan_key(plan, self._facts(tasks_of(plan))) for plan in plans]
-        results = {index: found for index, key in enumerate(keys) if (found := ledger.result(key)) is not None}
-        begun = {index: ledger.begin(plans[index], key) for index, key in enumerate(keys) if index not in results}
-        try:
-            found_now = self._runner.run([plans[index] for index in begun])
-        except BaseException:
-            for trial in begun.values():
-                ledger.fail(trial)
-            raise
-        for (index, trial), result in zip(begun.items(), found_now, strict=True):
-            ledger.finish(trial, result)
-            results[index] = result
-        return [results[index] for index in range(len(plans))]
 
 
 def plan_key(plan: Plan, facts: Any) -> str:

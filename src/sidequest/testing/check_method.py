@@ -24,9 +24,10 @@ from sidequest.methods.base import Method
 from sidequest.methods.registry import checked
 from sidequest.recipe import Recipe
 from sidequest.runs.driver import run_method
-from sidequest.search.trials import LocalTrials
+from sidequest.search.trials import LocalTrials, TrialRunner
 from sidequest.settings import TrainSettings, parse
 from sidequest.simulation.learner import SimulatedLearner, Simulation, simulated_card
+from sidequest.testing.any_order import trials_in_any_order
 
 CANDIDATES = ("close", "far", "harmful", "near")
 TRAIN = TrainSettings(epochs=2, patience=None)
@@ -67,7 +68,8 @@ def check_method(
     """Check that a method keeps the contract, and return the recipe that it gave.
 
     The recipe is valid, survives JSON and can be trained; *report* is refused; equal seeds give equal recipes, also in a fresh
-    process; neither the order of the candidates nor being killed and resumed changes them; settings stay as they are; the
+    process; neither the order of the candidates, nor being killed and resumed, nor the number of workers and the order in which
+    trials end changes them; settings stay as they are; the
     method does not make more calls than its `total` says, and no work if its `cost` is "0x"; one candidate or none will do.
 
     settings: small ones, so that the check is quick. make_learner: a module-level function, so that a fresh process finds it.
@@ -81,6 +83,12 @@ def check_method(
     assert run(cls, settings, make_learner).to_json() == recipe.to_json(), "the same seed must give the same recipe"
     shuffled = run(cls, settings, make_learner, candidates=CANDIDATES[::-1])
     assert shuffled.to_json() == recipe.to_json(), "the recipe depends on the order of the candidates in the suite"
+    for workers in (2, 5):
+        many = run(cls, settings, make_learner, workers=workers)
+        assert many.to_json() == recipe.to_json(), (
+            f"with {workers} workers, whose results come in another order, the method gives another recipe: `ask` may name only "
+            "plans that follow from the state whatever the scores of the plans before them, and never decide by `n`"
+        )
     _resumes(cls, settings, make_learner, recipe)
     for few in ((), CANDIDATES[:1]):
         _is_valid(run(cls, settings, make_learner, candidates=few), cls, few)
@@ -106,6 +114,7 @@ def run(
     seed: int = 3,
     directory: Path | None = None,
     kill_after: int | None = None,
+    workers: int = 1,
 ) -> Recipe:
     """Drive a method on a simulated learner; *report* is refused, states go through JSON, and it can be killed."""
     method = cls(parse(cls.Settings, settings or {}, cls.__name__), seed=seed)
@@ -127,7 +136,7 @@ def run(
         method,
         learner,
         pool,
-        LocalTrials(learner, TRAIN),
+        _trials(learner, workers),
         single_run_work=single_run_work(primary.rows, primary.select_rows, TRAIN),
         directory=directory,
         checkpoint_seconds=0.0,
@@ -135,6 +144,11 @@ def run(
     )
     assert method.settings.model_dump_json() == before, "a method must not change its settings"
     return recipe
+
+
+def _trials(learner: Any, workers: int) -> TrialRunner:
+    local = LocalTrials(learner, TRAIN)
+    return local if workers == 1 else trials_in_any_order(lambda plan: local.run([plan])[0], workers)
 
 
 def _is_valid(recipe: Recipe, cls: type[Method[Any, Any]], candidates: Sequence[str] = CANDIDATES) -> None:

@@ -18,6 +18,7 @@ from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings, parse
 from sidequest.simulation.learner import SimulatedLearner, helpful
 from sidequest.testing import check_method
+from sidequest.testing.any_order import trials_in_any_order
 
 STAGE1 = {"rounds": 12, "batches": 2}
 STAGE2 = {"trials": 7, "initial": 4}
@@ -125,17 +126,17 @@ def test_selection_rules(settings, chosen):
     assert stage1.select(state, stage1.BanditSettings(utility="decayed", **settings)) == chosen
 
 
-def run(name, settings, *, simulation=None, seed=0, parallel=1, train=None, trials=None, budget=None):
+def run(name, settings, *, simulation=None, seed=0, workers=1, train=None, trials=None, budget=None):
     cls = get_method(name)
     train = train or TrainSettings(epochs=2, patience=None)
     learner = SimulatedLearner(simulation or helpful(2, 3), seed=seed)
+    runner = trials or LocalTrials(learner, train)
     return run_method(
         cls(parse(cls.Settings, settings, name), seed=seed),
         learner,
         learner.pool(train),
-        trials or LocalTrials(learner, train),
+        runner if workers == 1 else trials_in_any_order(lambda plan: runner.run([plan])[0], workers),
         single_run_work=single_run_work(320, 100, train),
-        parallel=parallel,
         budget=budget,
     )
 
@@ -173,17 +174,43 @@ def test_the_recipe_is_one_cycle_of_whole_ratios_with_all_evidence():
     json.dumps(recipe.evidence)
 
 
-@pytest.mark.parametrize("parallel", [1, 2, 3])
+@pytest.mark.parametrize("workers", [1, 2, 3])
 @pytest.mark.parametrize("name", ["autosem-no-stage1", "autosem-grid"])
-def test_no_mixture_is_paid_for_twice_whatever_runs_at_once(name, parallel):
+def test_no_mixture_is_paid_for_twice_whatever_runs_at_once(name, workers):
     simulation = helpful(2, 3)
     trials = counting(simulation)
     settings = {"trials": 13} | ({"rounds": 3, "top": 3} if name == "autosem-grid" else {})
-    run(name, settings, simulation=simulation, parallel=parallel, trials=trials)
+    run(name, settings, simulation=simulation, workers=workers, trials=trials)
     plans = [ratios_of(plan) for batch in trials.batches for plan in batch]
     as_ratios = {tuple(sorted((task, ratio / plan["primary"]) for task, ratio in plan.items())) for plan in plans}
     assert len(as_ratios) == len(plans) == (13 if name == "autosem-no-stage1" else 12)  # the grid is 3 x 2 x 2
-    assert max(len(batch) for batch in trials.batches) == parallel
+
+
+@pytest.mark.parametrize("pending", [1, 3])
+def test_workers_and_the_order_of_arrival_decide_nothing(pending):
+    settings = {"trials": 14, "initial": 4, "pending": pending}
+    one = run("autosem-no-stage1", settings)
+    for workers in (2, 4, 16):
+        assert run("autosem-no-stage1", settings, workers=workers).to_json() == one.to_json()
+
+
+def test_what_may_be_pending_is_a_setting_that_decides():
+    found = [run("autosem-no-stage1", {"trials": 14, "initial": 4, "pending": pending}) for pending in (1, 3)]
+    mixtures = [[trial["mixture"] for trial in one.evidence["stage2"]["trials"]] for one in found]
+    assert mixtures[0][:5] == mixtures[1][:5]  # the design, and the first mixture after it
+    assert mixtures[0] != mixtures[1]
+
+
+def test_mixtures_after_the_design_run_at_once_as_far_as_pending_lets_them():
+    most = {}
+    for pending in (1, 3):
+        cls, learner = get_method("autosem-no-stage1"), SimulatedLearner(helpful(2, 3))
+        method = cls(parse(cls.Settings, {"trials": 10, "initial": 4, "pending": pending}, "x"))
+        state = method.start(learner.pool(), np.random.default_rng(0))
+        for _ in range(6):
+            state = method.tell(state, method.ask(state, 1)[0], 0.5)
+        most[pending] = len(method.ask(state, 16))
+    assert most == {1: 1, 3: 3}
 
 
 def test_the_first_trial_is_the_primary_alone_as_single_trains_it():
@@ -209,7 +236,7 @@ def test_several_runs_per_mixture_count_by_their_mean():
     for trial in recipe.evidence["stage2"]["trials"]:
         assert len(trial["scores"]) == 3
         assert trial["score"] == pytest.approx(np.mean(trial["scores"]))
-    together = run("autosem-no-stage1", {"trials": 5, "initial": 3, "runs": 3}, simulation=simulation, parallel=3)
+    together = run("autosem-no-stage1", {"trials": 5, "initial": 3, "runs": 3}, simulation=simulation, workers=3)
     assert together.to_json() == recipe.to_json()
 
 

@@ -112,7 +112,7 @@ class _AutoSeM(Method[SettingsT, AutoSeMState]):
         search = self._search(state)
         if search is None or self._stage2 is None or state.selected is None:
             return []
-        return stage2.plans(state.primary, state.selected, state.trials, search, self._stage2.runs, n)
+        return stage2.plans(state.primary, state.selected, state.trials, search, self._stage2, n)
 
     def tell(self, state: AutoSeMState, plan: Plan, score: float) -> AutoSeMState:
         return state.model_copy(update={"trials": stage2.told(state.trials, plan, score)})
