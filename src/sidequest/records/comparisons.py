@@ -239,11 +239,12 @@ class Comparison(Record):
     def write(self, path: Path) -> None:
         """Two files: `comparison.json` holds what the settings and the data decide, so that the same comparison is the same bytes
         wherever and however often it is made; `conduct.json` what depends on the machine."""
-        directory = path.parent if path.suffix == ".json" and not path.is_dir() else path
+        if path.suffix == ".json" and not path.is_dir() and path.name != self.FILE:
+            return super().write(path)  # a copy by another name holds all of it
+        directory = path.parent if path.name == self.FILE else path
         whole = self.to_json()
-        conduct = Conduct.taken_from(whole)
-        conduct.write(directory)
-        write_json(directory / self.FILE, whole)
+        Conduct.taken_from(whole).write(directory)
+        return write_json(directory / self.FILE, whole)
 
     @classmethod
     def read(cls, path: Path) -> Comparison:
