@@ -1,0 +1,76 @@
+"""Work on a Ray cluster of two nodes without a shared disk: the bytes of one worker, also when a node is killed midway."""
+
+import json
+import threading
+import time
+
+import pytest
+
+from sidequest.errors import SettingsError
+from sidequest.runs.comparing import compare
+from sidequest.runs.selecting import select
+from sidequest.runs.setup import Setup
+from sidequest.search.executors import Executor, WorkerJournal
+from sidequest.tasks.loading import load_suite
+from tests.helpers.ray_cluster import needs_ray, two_nodes
+
+METHODS = {"heu-size": {}, "exp3s": {"steps": 20}}
+
+
+def setup():
+    return Setup.of(load_suite("digits"), {}, {"epochs": 1, "max_batches": 30})
+
+
+def events(directory):
+    path = directory / WorkerJournal.FILE
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_a_missing_ray_is_said(monkeypatch):
+    import importlib.util
+
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "ray" else find(name, *rest))
+    with pytest.raises(SettingsError, match=r"sidequest\[ray\]"):
+        Executor(2, "ray").open(print, None)
+
+
+@needs_ray
+@pytest.mark.cluster
+def test_two_nodes_write_the_bytes_of_one_worker_and_so_do_those_that_are_left(tmp_path, monkeypatch):
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+    compare(setup(), METHODS, [0, 1], tmp_path / "one")
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache-of-driver"))
+    with two_nodes(tmp_path) as (cluster, second):
+        executor = Executor(2, "ray", address=cluster.address)
+        compare(setup(), METHODS, [0, 1], tmp_path / "two", workers=executor)
+        recipe = select(setup(), "autosem-grid", settings={"rounds": 2, "trials": 4}, workers=executor)
+        killer = threading.Thread(target=kill_when_busy, args=(cluster, second, tmp_path / "killed"), daemon=True)
+        killer.start()
+        monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache-of-driver-2"))
+        compare(setup(), METHODS, [0, 1], tmp_path / "killed", workers=executor)
+        killer.join(60)
+    one, two, killed = ((tmp_path / name / "comparison.json").read_bytes() for name in ("one", "two", "killed"))
+    assert two == one
+    assert killed == one
+    nodes = {line["worker"].split(",")[1] for line in events(tmp_path / "two") if line["event"] == "begun"}
+    assert len(nodes) == 2  # both worked
+    lost = [line["job"] for line in events(tmp_path / "killed") if line["event"] == "lost"]
+    assert len(lost) == 1
+    ended = [line["job"] for line in events(tmp_path / "killed") if line["event"] == "ended"]
+    assert lost[0] in ended
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache-of-another"))
+    alone = select(setup(), "autosem-grid", settings={"rounds": 2, "trials": 4})
+    assert recipe.to_json() == alone.to_json()
+
+
+def kill_when_busy(cluster, node, directory):
+    """Kill the node once it has ended a job and begun another."""
+    name = node.node_id[:8]
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        here = [line["event"] for line in events(directory) if f"node {name}" in line["worker"]]
+        if here.count("ended") >= 1 and here[-1] == "begun":
+            cluster.remove_node(node, allow_graceful=False)
+            return
+        time.sleep(0.02)
