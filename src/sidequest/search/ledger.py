@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from sidequest.methods.base import Plan
 from sidequest.search.storage import bad_storage, database_url, is_url
 from sidequest.search.trials import TrialResult
 
+TABLE_ATTEMPTS = 6
 _SHARE = FloatDistribution(0.0, 1.0)  # the parameter of a trial: a task's share of the batches
 
 
@@ -128,10 +130,7 @@ def batch_shares(plan: Plan) -> dict[str, float]:
 
 def _storage(where: Path | str) -> BaseStorage:
     if is_url(where):
-        try:
-            return optuna.storages.RDBStorage(database_url(str(where)))
-        except Exception as error:  # SQLAlchemy and the drivers have errors of their own, of many kinds
-            raise bad_storage(str(where), error) from None
+        return _database(str(where))
     path = Path(where)
     path.parent.mkdir(parents=True, exist_ok=True)
     _repair(path)
@@ -140,6 +139,21 @@ def _storage(where: Path | str) -> BaseStorage:
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError):  # a line that Optuna did not write
         os.replace(path, path.with_name(f"{path.name}.damaged"))
         return JournalStorage(_backend(path))
+
+
+def _database(url: str) -> BaseStorage:
+    from sqlalchemy.exc import IntegrityError, ProgrammingError
+
+    for attempt in range(TABLE_ATTEMPTS):
+        try:
+            return optuna.storages.RDBStorage(database_url(url))
+        except (IntegrityError, ProgrammingError) as error:  # another process makes the tables at the same moment
+            if attempt == TABLE_ATTEMPTS - 1:
+                raise bad_storage(url, error) from None
+            time.sleep(0.2 * (attempt + 1))
+        except Exception as error:  # SQLAlchemy and the drivers have errors of their own, of many kinds
+            raise bad_storage(url, error) from None
+    raise AssertionError("unreachable")
 
 
 def _backend(path: Path) -> JournalFileBackend:

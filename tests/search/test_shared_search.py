@@ -1,0 +1,154 @@
+"""Two processes, one search, one database: no trial is lost or run twice, and one process may die in between."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import optuna
+import pytest
+
+from sidequest.errors import SettingsError
+from sidequest.learning.meter import Meter
+from sidequest.methods.base import Plan
+from sidequest.recipe import Phase
+from sidequest.search.claims import Claims
+from sidequest.search.executors import Here
+from sidequest.search.ledger import Ledger
+from sidequest.search.parallel_trials import Trials
+from sidequest.search.storage import database_url, without_password
+from sidequest.search.trials import TrialCache, TrialResult
+from tests.helpers import ROOT
+from tests.helpers.postgresql import PASSWORD, needs_postgresql, server
+
+TRIALS = 40
+
+
+def run_slowly(log, plan):
+    """A trial that takes a while and says that it was begun."""
+    with Path(log).open("a") as file:
+        file.write(f"{plan.seed}\n")
+    time.sleep(0.15 + 0.1 * (plan.seed % 3))
+    return TrialResult(plan.seed / 100, [], Meter(trials=1))
+
+
+def search(url, place, lease):
+    """All trials of a search, told in their order; this process runs those that nobody else is at."""
+    place.mkdir(exist_ok=True)
+    ledger = Ledger.open(url, "one search")
+    claims = Claims(url, "one search", ledger, lease)
+    trials = Trials(
+        lambda: Here(run_slowly, place / "begun"),
+        1,
+        facts=list,
+        cache=TrialCache(place / "cache"),
+        listening=lambda: ([ledger, claims], claims),
+        shared=True,
+    )
+    plans = [Plan(phases=(Phase(shares={"p": 1}),), seed=seed, label=f"trial {seed}") for seed in range(TRIALS)]
+    scores = []
+    with trials:
+        for index in range(TRIALS):
+            scores.append(trials.first(plans[index : index + trials.room]).score)
+            (place / "told").write_text(str(index + 1))
+    claims.close()
+    assert scores == [seed / 100 for seed in range(TRIALS)]
+
+
+CHILD = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from tests.search.test_shared_search import search
+if __name__ == "__main__":
+    search(sys.argv[1], Path(sys.argv[2]), 2.0)
+"""
+
+
+def start(url, place, script):
+    return subprocess.Popen([sys.executable, str(script), url, str(place)])
+
+
+def begun(place):
+    path = place / "begun"
+    return [int(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def two_processes(url, tmp_path):
+    script = tmp_path / "child.py"
+    script.write_text(CHILD.format(root=str(ROOT)))
+    one, two = tmp_path / "one", tmp_path / "two"
+    first, second = start(url, one, script), start(url, two, script)
+    try:
+        deadline = time.monotonic() + 120
+        while (len(begun(one)) < 5 or len(begun(two)) < 5) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        first.send_signal(signal.SIGKILL)  # most likely while it is at a trial
+        first.wait()
+        assert second.wait(180) == 0
+    finally:
+        for child in (first, second):
+            child.kill()
+            child.wait()
+    trials = Ledger.open(url, "one search").study.trials
+    states = Counter(trial.state for trial in trials)
+    done = [trial.user_attrs["seed"] for trial in trials if trial.state == optuna.trial.TrialState.COMPLETE]
+    assert sorted(done) == list(range(TRIALS))  # none lost, none doubled
+    assert states[optuna.trial.TrialState.RUNNING] == 0
+    again = Counter(begun(one) + begun(two))
+    lost = begun(one)[-1]
+    assert {seed for seed, times in again.items() if times > 1} <= {lost}  # only what died with the first is run again
+    assert states[optuna.trial.TrialState.FAIL] <= 1
+    assert len(begun(one)) >= 5
+    assert len(begun(two)) >= 5  # the control: both had a part in it
+    return tmp_path
+
+
+@needs_postgresql
+@pytest.mark.cluster
+def test_two_processes_share_a_search_through_postgresql(tmp_path):
+    with server() as url:
+        two_processes(url, tmp_path)
+        bad = url.replace(PASSWORD, "wrong-secret")
+        with pytest.raises(SettingsError) as refused:
+            Ledger.open(bad, "x")
+    assert "wrong-secret" not in str(refused.value)
+    for path in tmp_path.rglob("*"):
+        assert path.is_dir() or PASSWORD.encode() not in path.read_bytes()
+
+
+@pytest.mark.integration
+def test_a_claim_is_one_process_s_until_its_lease_runs_out(tmp_path):
+    url = f"sqlite:///{tmp_path}/trials.db"
+    ledger = Ledger.open(url, "s")
+    one, two = Claims(url, "s", ledger, 0.5), Claims(url, "s", ledger, 0.5)
+    assert one.claim("a")
+    assert not two.claim("a")
+    assert two.claim("b")  # the control: another trial is free
+    time.sleep(0.8)
+    assert not two.claim("a")  # its holder lives and has renewed it
+    one.close()  # as if it had died: nothing is renewed any more
+    deadline = time.monotonic() + 10
+    while not two.claim("a") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert "a" in two._held
+    two.close()
+
+
+def test_a_password_reaches_no_message_and_no_command(monkeypatch):
+    from sidequest.cli.arguments import own_command
+
+    url = "postgresql://me:s3cret@host:5432/trials"
+    assert without_password(f"--storage={url}") == "--storage=postgresql://me:***@host:5432/trials"
+    assert without_password("postgresql://me@host/trials") == "postgresql://me@host/trials"
+    monkeypatch.setattr(sys, "argv", ["sidequest", "select", "digits", "--storage", url])
+    assert "s3cret" not in own_command()
+    assert "me:***@host" in own_command()
+
+
+def test_the_driver_of_the_extra_is_meant():
+    pytest.importorskip("psycopg")
+    assert database_url("postgresql://me@host/x") == "postgresql+psycopg://me@host/x"
+    assert database_url("sqlite:///x.db") == "sqlite:///x.db"
