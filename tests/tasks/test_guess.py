@@ -327,7 +327,7 @@ def test_without_a_header_two_columns_of_texts_are_a_pair_and_codes_are_no_label
     [
         ({"instruction": sentence, "output": lambda i: sentence(i, 15)}, "column 'output' holds texts to write"),
         ({"prompt": sentence, "chosen": sentence, "rejected": sentence}, "column 'chosen' holds texts to write"),
-        ({"text": sentence, "labels": lambda i: str(["joy", "fear"][: i % 3])}, "lists written as texts"),
+        ({"text": sentence, "labels": lambda i: str({"joy": i % 3})}, "column 'labels' holds records"),
         ({"conversations": lambda i: [{"from": "human", "value": sentence(i)}]}, "holds conversations"),
         (
             {"text": sentence, "speaker": lambda i: f"S{i % 3}"},
@@ -384,3 +384,43 @@ def test_each_file_is_read_once(write: Write, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(reading.Path, "read_bytes", counted)
     guess_suite([files[0].parent, files[2]])
     assert sorted(opened) == ["café.tsv", "test.csv", "train.csv"]
+
+
+def test_lists_of_labels_written_as_texts_are_lists(write: Write) -> None:
+    written = ('"[3, 14]"', "[7]", "[3 7]", "[]", "\"['joy', 'anger']\"", '"[""joy""]"')
+    path = write(
+        "emotions.csv", table("text,labels", 60, lambda i: [f"a text of {i} words", written[i % len(written)]])
+    )
+    tasks, _ = guess(write, path)
+    assert tasks["emotions"]["objective"] == "multi-label"
+    assert "label_separator" not in tasks["emotions"]
+    task = load_suite(path.parent / "suite.yaml").tasks["emotions"]
+    assert set(task.labels) == {"3", "14", "7", "joy", "anger"}
+    assert sum(int(split.target.sum()) for split in task.splits.values()) == 10 * (2 + 1 + 2 + 0 + 2 + 1)
+
+
+def test_tags_as_numbers_are_tags(write: Write) -> None:
+    rows = [{"id": i, "tokens": ["Anna", "runs", str(i)], "ner_tags": [1, 0, i % 3]} for i in range(40)]
+    path = write("people.jsonl", "\n".join(map(json.dumps, rows)))
+    tasks, notes = guess(write, path)
+    found = {key: tasks["people"][key] for key in ("objective", "tokens", "tags", "metric")}
+    assert found == {"objective": "tagging", "tokens": "tokens", "tags": "ner_tags", "metric": "token_accuracy"}
+    assert "`labels: {0: O, 1: B-PER, …}` would name the numbers" in "\n".join(notes)
+
+
+def test_a_column_of_lists_holds_the_choices(write: Write) -> None:
+    rows = [{"question": f"what is {i}", "choices": [f"a {i}", f"b {i}", "c"], "answer": i % 3} for i in range(40)]
+    tasks, _ = guess(write, write("quiz.jsonl", "\n".join(map(json.dumps, rows))))
+    found = {key: tasks["quiz"][key] for key in ("objective", "text", "choices", "label")}
+    assert found == {"objective": "multiple-choice", "text": "question", "choices": "choices", "label": "answer"}
+
+
+def test_decimal_commas_do_not_hide_the_semicolons(write: Write) -> None:
+    rows = table("ad,price,topic", 60, lambda i: [f"a fine thing number {i}", f"{i};{i % 90 + 10}", "ab"[i % 2]], "|")
+    path = write("ads.csv", rows.replace(";", ",").replace("|", ";"))
+    tasks, _ = guess(write, path)
+    assert tasks["ads"]["delimiter"] == ";"
+    assert tasks["ads"]["label"] == "topic"
+    path.write_text(path.read_text().replace(";a\n", "\n").replace(";b\n", "\n").replace(";topic", ""))
+    with pytest.raises(SidequestError, match="'price' holds numbers with a decimal comma"):
+        guess(write, path)

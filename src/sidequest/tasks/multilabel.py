@@ -14,12 +14,14 @@ from sidequest.tasks.examples import Column
 from sidequest.tasks.readers import Table
 from sidequest.tasks.spec import ColumnName
 from sidequest.tasks.targets import Labels, class_codes, unknown_labels, whole_numbers
+from sidequest.tasks.written_lists import written_list
 
 ZERO_ONE = {"0": False, "1": True, "false": False, "true": True}
 
 
 def label_lists(table: Table, column: ColumnName, separator: str | None, allow_empty: bool) -> pa.ListArray:
-    """list<string> [n]: the labels of each row as written. separator: what stands between the labels where they are one text."""
+    """list<string> [n]: the labels of each row as written. separator: what stands between the labels where they are one text;
+    texts such as "['a', 'b']" need none."""
     name = table.name_of(column)
     values: Column = table.columns[name]
     if isinstance(values, np.ndarray) or not (pa.types.is_list(values.type) or pa.types.is_string(values.type)):
@@ -84,10 +86,13 @@ def label_matrix(lists: pa.ListArray, labels: Labels, table: Table) -> np.ndarra
 
 def _split_texts(table: Table, name: str, texts: pa.StringArray, separator: str | None) -> pa.ListArray:
     if separator is None:
+        lists = [written_list(text) for text in texts.to_pylist()]
+        if all(values is not None for values in lists):
+            return pa.array(lists, type=pa.list_(pa.string()))
         example = next((text for text in texts.to_pylist() if text), "")
         raise DataError(
             f"column {name!r} holds texts, for example {example!r}; say what stands between two labels with "
-            "`label_separator:`, or write lists to jsonl or parquet",
+            "`label_separator:`, or write lists: ['a', 'b'], or real ones to jsonl or parquet",
             file=table.source,
         )
     parts = pc.split_pattern(texts, separator)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sidequest.errors import DataError
 from sidequest.tasks.guessing.facts import Facts, facts_of
@@ -21,6 +22,7 @@ from sidequest.tasks.guessing.labels import (
     why_no_label,
 )
 from sidequest.tasks.guessing.names import (
+    CHOICE_LIST_NAMES,
     CHOICE_PATTERN,
     PAIR_NAMES,
     TAG_NAMES,
@@ -76,6 +78,7 @@ def has_labels(table: Table, fields: dict[str, Any]) -> bool:
 
 def _tagging(table: Table) -> ColumnGuess | None:
     lists = {name.lower(): name for name, column in table.columns.items() if _is_text_list(column)}
+    numbers = {name.lower(): name for name, column in table.columns.items() if _is_whole_list(column)}
     word_table = list(table.columns) == [str(i) for i in range(len(table.columns))] and "0" in lists
     columns: dict[str, Any] = {}
     if "form" in lists and "upos" in lists:
@@ -85,12 +88,16 @@ def _tagging(table: Table) -> ColumnGuess | None:
         tags, remark = list(table.columns)[-1], f"the last of {len(table.columns)} columns"
     else:
         tokens = next((lists[name] for name in TOKEN_NAMES if name in lists), None)
-        found = [lists[name] for name in TAG_NAMES if name in lists and lists[name] != tokens]
+        both = numbers | lists  # Hugging Face's files have tags as numbers
+        found = [both[name] for name in TAG_NAMES if name in both and both[name] != tokens]
         if tokens is None or not found:
             return None
         tags = found[0]
         columns, remark = {"tokens": tokens, "tags": tags}, _chosen_for(["its name"], found[1:])
-    metric = "span_f1" if uses_iob(table.columns[tags]) else "token_accuracy"
+    is_numbered = tags in numbers.values()
+    metric = "span_f1" if not is_numbered and uses_iob(table.columns[tags]) else "token_accuracy"
+    if is_numbered:
+        remark += "; `labels: {0: O, 1: B-PER, …}` would name the numbers, and with names there is `metric: span_f1`"
     fields = {"objective": "tagging", **columns, "metric": metric}
     what = "the last column" if word_table else tags
     return ColumnGuess(fields, f"tagging by {what}", {"tags" if columns else "objective": remark})
@@ -98,9 +105,12 @@ def _tagging(table: Table) -> ColumnGuess | None:
 
 def _choices(table: Table, facts: list[Facts]) -> ColumnGuess | None:
     choices = sorted(fact.name for fact in facts if CHOICE_PATTERN.match(fact.name) and not fact.numeric)
+    most, listed = len(choices), _choice_list(table) if len(choices) < 2 else None
+    if listed is not None:
+        choices, most = [listed], int(pc.max(pc.list_value_length(table.columns[listed])).as_py())
     rest = [fact for fact in facts if fact.name not in choices]
-    labels = [fact for fact in rest if 2 <= fact.distinct <= len(choices) and not fact.is_id]
-    if len(choices) < 2 or not labels:
+    labels = [fact for fact in rest if 2 <= fact.distinct <= most and fact.form == "plain" and not fact.is_id]
+    if most < 2 or not labels:
         return None
     label = max(labels, key=lambda fact: (name_score(fact)[0], fact.position))
     texts, why_text = _texts([fact for fact in rest if fact is not label])
@@ -109,13 +119,13 @@ def _choices(table: Table, facts: list[Facts]) -> ColumnGuess | None:
     fields: dict[str, Any] = {
         "objective": "multiple-choice",
         "text": texts[0].name,
-        "choices": choices,
+        "choices": choices if listed is None else listed,
         "label": label.name,
     }
     values = sorted(label.values)
     remarks = {
         "text": why_text,
-        "choices": "chosen for their names",
+        "choices": "chosen for their names" if listed is None else f"lists of up to {most} texts, chosen for its name",
         "label": _chosen_for(["values that count the choices"], []),
     }
     if "0" not in values:  # counted from 1, or lettered
@@ -217,5 +227,18 @@ def _chosen_for(reasons: Iterable[str], others: Sequence[str]) -> str:
     return f"chosen for {', '.join(reasons)}; " + (f"other candidates: {shown}" if others else "no other candidate")
 
 
+def _choice_list(table: Table) -> str | None:
+    """The column whose lists are the alternatives of each row."""
+    names = {name.lower(): name for name, column in table.columns.items() if _is_text_list(column)}
+    found = [names[name] for name in CHOICE_LIST_NAMES if name in names]
+    return next((name for name in found if (pc.min(pc.list_value_length(table.columns[name])).as_py() or 0) >= 2), None)
+
+
 def _is_text_list(column: Any) -> bool:
     return isinstance(column, pa.Array) and pa.types.is_list(column.type) and pa.types.is_string(column.type.value_type)
+
+
+def _is_whole_list(column: Any) -> bool:
+    return (
+        isinstance(column, pa.Array) and pa.types.is_list(column.type) and pa.types.is_integer(column.type.value_type)
+    )

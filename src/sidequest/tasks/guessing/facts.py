@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sidequest.tasks.guessing.names import is_id_name, words_of
+from sidequest.tasks.written_lists import written_list
 
 MANY_VALUES = 20  # whole numbers with more values than this are a scale, not classes
 # Texts that files write where there is no label. `none` and `unknown` are labels often enough.
@@ -90,8 +91,13 @@ def facts_of(name: str, position: int, column: Any) -> Facts:
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
         return Facts(name, position, rows, "nested")
     texts = pc.utf8_trim_whitespace(pc.fill_null(column.cast(pa.string()), ""))
-    if len(texts) and pc.all(pc.match_substring_regex(texts, r"^([\[{].*[\]}])?$")).as_py():
-        return Facts(name, position, rows, "nested")  # lists or records written as texts
+    if (
+        len(texts) and pc.all(pc.match_substring_regex(texts, r"^([\[{].*[\]}])?$")).as_py()
+    ):  # lists or records as texts
+        lists = [written_list(text) for text in texts.to_pylist()]
+        if form == "list" or any(values is None for values in lists):
+            return Facts(name, position, rows, "nested")
+        return facts_of(name, position, pa.array(lists, type=pa.list_(pa.string())))
     if form == "plain":
         texts = _whole_numbers(column, texts)
     absent = pc.is_in(texts, pa.array(NO_LABEL))

@@ -79,13 +79,21 @@ def _guess_table(text: str, format: str, fields: dict[str, Any], remarks: dict[s
     """Separator, quoting, lines before the header, header and malformed rows of a csv or tsv file."""
     default = DELIMITERS[format]
     marks = [default, *(mark for mark in ",;\t|" if mark != default)]
-    regular = {mark: _usual_width(_sample_rows(text, mark, quoting=True)) for mark in marks}
-    # The format's own separator, unless rows that it splits have no common width and those of another have.
-    delimiter = max(marks, key=lambda mark: (regular[mark][0] > 1 and regular[mark][1] >= REGULAR, mark == default))
+    samples = {mark: _sample_rows(text, mark, quoting=True) for mark in marks}
+    regular = {mark: _usual_width(rows) for mark, rows in samples.items()}
+
+    def likeliness(mark: str) -> tuple[bool, bool, bool]:
+        """The format's own separator, unless rows that it splits have no common width and those of another have; decimal commas
+        give rows a common width too, but not the header."""
+        width, share = regular[mark]
+        is_regular = width > 1 and share >= REGULAR
+        return is_regular, is_regular and len(samples[mark][0][1]) == width, mark == default
+
+    delimiter = max(marks, key=likeliness)
     if delimiter != default:
         fields["delimiter"] = delimiter
         remarks["delimiter"] = f"splits the rows into {regular[delimiter][0]} columns"
-    rows = _sample_rows(text, delimiter, quoting=True)
+    rows = samples[delimiter]
     if _quotes_are_characters(text, delimiter):
         plain = _sample_rows(text, delimiter, quoting=False)
         if _usual_width(plain)[1] * len(plain) >= _usual_width(rows)[1] * len(rows):

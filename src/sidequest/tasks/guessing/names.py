@@ -73,6 +73,7 @@ TOKEN_NAMES, TAG_NAMES = (
     ("tokens", "words"),
     ("tags", "ner_tags", "pos_tags", "chunk_tags", "upos", "labels", "ner", "pos"),
 )
+CHOICE_LIST_NAMES = ("choices", "options", "endings", "alternatives", "candidates", "answers")  # columns of lists
 CHOICE_PATTERN = re.compile(r"^(?i:choice|option|ending|answer|alternative|sol)[ _]?[0-9a-eA-E]$|^[A-E]$")
 ID_PATTERN = re.compile(
     r"^(id|ids|idx|index|guid|uuid|row|[a-z]?u?id\d*|sr no\.?|no\.?|unnamed: \d+|#)$"
