@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sidequest.numerics.response_surface import choose_form, fit_surface, probability_best
+from sidequest.numerics.response_surface import best_surface, choose_form, fit_surface, probability_best
 
 TASKS = ("a", "b", "c")
 SETS = np.array(list(itertools.product([0.0, 1.0], repeat=3)))
@@ -28,7 +28,7 @@ def test_one_task_is_the_two_sample_t_interval():
     reference = stats.ttest_ind(scores[5:], scores[:5]).confidence_interval(0.95)
     found = surface.coefficient(0)
     assert (found.low, found.high) == pytest.approx((reference.low, reference.high))
-    assert surface.gain_of_best([1.0]).low == pytest.approx(found.low)  # Scheffé with one task is Student
+    assert surface.gain_of_best([1.0], 1).low == pytest.approx(found.low)  # with one task it is Student's
 
 
 def test_blocks_equal_the_paired_t_interval():
@@ -55,7 +55,7 @@ def test_intervals_cover_at_their_stated_rate():
         gain = surface.gain([1.0, 1.0, 0.0])
         fixed.append(gain.low <= EFFECTS[:2].sum() <= gain.high)
         chosen = SETS[np.argmax([surface.mean(row).value for row in SETS])]
-        band = surface.gain_of_best(chosen)
+        band = surface.gain_of_best(chosen, 7)
         best.append(band.low <= chosen @ EFFECTS <= band.high)
     assert 0.934 < np.mean(single) < 0.966
     assert 0.934 < np.mean(fixed) < 0.966
@@ -71,7 +71,7 @@ def test_where_nothing_helps_the_chosen_set_is_rarely_said_to():
         amounts, scores, _ = runs(rng, effects=np.zeros(3))
         surface = fit_surface(TASKS, amounts, scores, "additive")
         chosen = SETS[np.argmax([surface.mean(row).value for row in SETS])]
-        claims.append(chosen.any() and surface.gain_of_best(chosen).low > 0)
+        claims.append(chosen.any() and surface.gain_of_best(chosen, 7).low > 0)
     assert np.mean(claims) < 0.064
 
 
@@ -122,3 +122,32 @@ def test_repeats_over_seeds_are_enough_to_notice_an_interaction():
     assert fit_surface(TASKS, amounts, bent, "additive", list(seeds)).lack_of_fit < 0.001
     once = seeds == 0
     assert fit_surface(TASKS, amounts[once], scores[once], "additive").lack_of_fit is None
+
+
+def test_interactions_that_repeats_show_are_in_the_surface_that_is_taken():
+    rng = np.random.default_rng(8)
+    amounts, scores, seeds = runs(rng, repeats=6, noise=0.002, blocks=0.05)
+    bent = scores - 0.05 * amounts[:, 0] * amounts[:, 1]
+    pairwise, by_task = best_surface(TASKS, amounts, bent, list(seeds))
+    assert pairwise.form in ("pairwise", "separate")
+    assert pairwise.gain([1, 1, 0]).value == pytest.approx(-0.04, abs=0.005)
+    assert by_task.form == "additive"
+    assert by_task.coefficient(0).value == pytest.approx(
+        0.03 - 0.025, abs=0.005
+    )  # averaged over sets with and without b
+    assert by_task.residual == pairwise.residual < fit_surface(TASKS, amounts, bent, "additive", list(seeds)).residual
+    threefold = bent + 0.05 * amounts.prod(axis=1)
+    separate, _ = best_surface(TASKS, amounts, threefold, list(seeds))
+    assert separate.form == "separate"
+    means = {tuple(row): threefold[(amounts == row).all(axis=1)].mean() for row in SETS}
+    for row in SETS:
+        assert separate.mean(row).value == pytest.approx(means[tuple(row)])
+
+
+def test_where_the_primary_alone_was_not_run_the_plain_form_stays():
+    rng = np.random.default_rng(9)
+    amounts, scores, seeds = runs(rng, repeats=6, noise=0.002)
+    used = amounts.any(axis=1)
+    bent = (scores - 0.05 * amounts[:, 0] * amounts[:, 1])[used]
+    surface, _ = best_surface(TASKS, amounts[used], bent, list(seeds[used]))
+    assert surface.form == "additive"

@@ -1,28 +1,38 @@
 """A response surface over sets or mixtures: what each auxiliary adds to a score, with intervals, from runs made anywhere.
 
-Two forms, both linear in their coefficients and so fitted by ordinary least squares:
+All forms are linear in their coefficients and so fitted by ordinary least squares. Two have a coefficient for each task:
 
 - `additive`: y = β₀ + Σ βⱼ·[task j is used], for sets;
 - `log-linear`: y = β₀ + Σ βⱼ·log(1 + aⱼ), aⱼ the amount of task j relative to the primary, for mixtures: more of a task helps
   less and less.
 
+Tasks often help only in each other's absence, which neither can say. Where repeated runs show that (the test of lack of fit),
+the next form is taken:
+
+- `pairwise`: the additive one with Σ βⱼₖ·[tasks j and k are used];
+- `separate`: a mean of its own for every mixture that was run.
+
 Runs that share a seed (or any other block) share an effect of their own, which is fitted and belongs to no set.
 
 Intervals of single coefficients and of the mean of one given set are Student's. The best set is chosen by looking at all of them,
-so what is said about it uses Scheffé's band, which covers all sets at once.
+so what is said about it uses a band that covers all sets at once: Scheffé's or Bonferroni's, whichever is narrower.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from scipy import stats
 
-Form = Literal["additive", "log-linear"]
+Form = Literal["additive", "log-linear", "pairwise", "separate"]
+SAME = 1e-9  # amounts that differ by less are equal
+BENT = 0.5  # p of lack of fit below which a richer form is taken: a missed interaction costs more than a wide interval
 
 
 @dataclass(frozen=True)
@@ -36,9 +46,9 @@ class Interval:
 
 @dataclass(frozen=True)
 class Surface:
-    """coefficients: β [1 + tasks], the intercept first; covariance: of β; residual: the standard deviation of a run around the
+    """coefficients: β [1 + terms], the intercept first; covariance: of β; residual: the standard deviation of a run around the
     surface; freedom: its degrees of freedom. lack_of_fit: p of the test that the surface misses something beyond the noise
-    between repeats, None without repeats."""
+    between repeats, None without repeats. cells [mixtures, tasks]: of the form `separate`, those besides the primary alone."""
 
     tasks: tuple[str, ...]
     form: Form
@@ -47,10 +57,11 @@ class Surface:
     residual: float
     freedom: int
     lack_of_fit: float | None = None
+    cells: np.ndarray | None = None
 
     def features(self, amounts: np.ndarray) -> np.ndarray:
-        """amounts [n, tasks] → design [n, 1 + tasks]."""
-        return design(amounts, self.form)
+        """amounts [n, tasks] → design [n, 1 + terms]."""
+        return design(amounts, self.form, self.cells)
 
     def coefficient(self, index: int, level: float = 0.95) -> Interval:
         """What task `index` adds: used at all (additive), or per unit of log(1 + amount)."""
@@ -65,12 +76,14 @@ class Surface:
         """The mean score of one mixture that was fixed beforehand, over that of the primary alone."""
         return self._of(self._contrast(amounts), level)
 
-    def gain_of_best(self, amounts: Sequence[float] | np.ndarray, level: float = 0.95) -> Interval:
-        """The same for a mixture that was chosen by looking: Scheffé's band over all mixtures."""
+    def gain_of_best(self, amounts: Sequence[float] | np.ndarray, among: int, level: float = 0.95) -> Interval:
+        """The same for a mixture that was chosen by looking at so many others: a band over all of them."""
         contrast = self._contrast(amounts)
-        error = math.sqrt(contrast @ self.covariance @ contrast)
-        tasks = len(self.tasks)
-        width = math.sqrt(tasks * stats.f.ppf(level, tasks, self.freedom)) * error if tasks else 0.0
+        error = math.sqrt(max(0.0, contrast @ self.covariance @ contrast))
+        terms = len(self.coefficients) - 1
+        scheffe = math.sqrt(terms * stats.f.ppf(level, terms, self.freedom)) if terms else 0.0
+        bonferroni = float(stats.t.ppf(1 - (1 - level) / (2 * max(1, among)), self.freedom))
+        width = min(scheffe, bonferroni) * error
         value = float(contrast @ self.coefficients)
         return Interval(value, value - width, value + width)
 
@@ -78,6 +91,11 @@ class Surface:
         row = self.features(np.atleast_2d(amounts))[0].copy()
         row[0] = 0.0
         return row
+
+    def with_noise_of(self, other: Surface) -> Surface:
+        """The same estimates, judged by the noise around another surface: what this one misses is no noise of theirs."""
+        scale = (other.residual / self.residual) ** 2 if self.residual else 1.0
+        return replace(self, covariance=scale * self.covariance, residual=other.residual, freedom=other.freedom)
 
     def _of(self, row: np.ndarray, level: float) -> Interval:
         return self._interval(float(row @ self.coefficients), math.sqrt(max(0.0, row @ self.covariance @ row)), level)
@@ -87,9 +105,17 @@ class Surface:
         return Interval(float(value), float(value - width), float(value + width))
 
 
-def design(amounts: np.ndarray, form: Form) -> np.ndarray:
-    values = (amounts > 0).astype(np.float64) if form == "additive" else np.log1p(amounts)
-    return np.column_stack([np.ones(len(amounts)), values])
+def design(amounts: np.ndarray, form: Form, cells: np.ndarray | None = None) -> np.ndarray:
+    ones = np.ones(len(amounts))
+    if form == "separate":
+        assert cells is not None
+        return np.column_stack([ones, (np.abs(amounts[:, None, :] - cells) < SAME).all(axis=2)])
+    values = np.log1p(amounts) if form == "log-linear" else (amounts > 0).astype(np.float64)
+    if form == "pairwise":
+        pairs = itertools.combinations(range(values.shape[1]), 2)
+        products = [values[:, one] * values[:, other] for one, other in pairs]
+        return np.column_stack([ones, values, *products])
+    return np.column_stack([ones, values])
 
 
 def fit_surface(
@@ -99,7 +125,8 @@ def fit_surface(
 
     Raises ValueError, with the reason, where the runs cannot tell the tasks apart or leave nothing to judge the noise by.
     """
-    main = design(amounts, form)
+    cells = other_mixtures(amounts) if form == "separate" else None
+    main = design(amounts, form, cells)
     indicators = _block_columns(blocks, len(scores))
     matrix = np.column_stack([main, indicators])
     rank = int(np.linalg.matrix_rank(matrix))
@@ -124,8 +151,31 @@ def fit_surface(
         covariance,
         math.sqrt(variance),
         freedom,
-        _lack_of_fit(main, indicators, scores, float(residuals @ residuals), freedom),
+        _lack_of_fit(amounts, indicators, scores, float(residuals @ residuals), freedom),
+        cells,
     )
+
+
+def best_surface(
+    tasks: Sequence[str], amounts: np.ndarray, scores: np.ndarray, blocks: Sequence[object] | None = None
+) -> tuple[Surface, Surface]:
+    """The plainest surface that does not miss what repeated runs show, and the one with a coefficient for each task, judged by
+    the same noise. Where the runs cannot tell more apart, both are the latter."""
+    plain = fit_surface(tasks, amounts, scores, choose_form(tasks, amounts, scores, blocks), blocks)
+    richer: tuple[Form, ...] = ("pairwise", "separate") if plain.form == "additive" else ("separate",)
+    chosen = plain
+    for form in richer:
+        if chosen.lack_of_fit is None or chosen.lack_of_fit >= BENT or not (amounts < SAME).all(axis=1).any():
+            break
+        with suppress(ValueError):  # these runs cannot tell so much apart
+            chosen = fit_surface(tasks, amounts, scores, form, blocks)
+    return chosen, plain.with_noise_of(chosen)
+
+
+def other_mixtures(amounts: np.ndarray) -> np.ndarray:
+    """The different mixtures that were run, but for the primary alone."""
+    different = np.unique(amounts, axis=0)
+    return different[(different > SAME).any(axis=1)]
 
 
 def choose_form(
@@ -167,10 +217,10 @@ def _centred(
 
 
 def _lack_of_fit(
-    main: np.ndarray, indicators: np.ndarray, scores: np.ndarray, unexplained: float, freedom: int
+    amounts: np.ndarray, indicators: np.ndarray, scores: np.ndarray, unexplained: float, freedom: int
 ) -> float | None:
     """The F test of the surface against a mean of its own for every mixture; None where no mixture was repeated."""
-    _, group = np.unique(main, axis=0, return_inverse=True)
+    _, group = np.unique(amounts, axis=0, return_inverse=True)
     cells = np.eye(int(group.max()) + 1)[group.reshape(-1)]
     saturated = np.column_stack([cells, indicators])
     beta, *_ = np.linalg.lstsq(saturated, scores, rcond=None)
@@ -186,6 +236,8 @@ def _lack_of_fit(
 
 
 def _confounded(tasks: Sequence[str], main: np.ndarray, matrix: np.ndarray, rank: int) -> str:
+    if main.shape[1] != 1 + len(tasks):
+        return "the runs cannot tell so many terms apart"
     never = [task for j, task in enumerate(tasks) if not main[:, j + 1].any()]
     always = [task for j, task in enumerate(tasks) if np.ptp(main[:, j + 1]) == 0 and main[:, j + 1].any()]
     if never:

@@ -40,14 +40,15 @@ class MixtureGain(Part):
 
 class FitRecord(Record):
     """effects: by task. mixtures: the likeliest to be best first. best: the highest mean, its gain with a band over all mixtures.
-    next: what to run next. lack_of_fit: p of the test that the surface misses something; None without repeated runs."""
+    next: what to run next. lack_of_fit: p of the test that the surface misses something; None without repeated runs.
+    effects_per_amount: whether effects are for each unit of log(1 + amount), or for being used at all."""
 
     FILE: ClassVar[str] = "fit.json"
     MADE_BY: ClassVar[str] = "sidequest fit"
 
     source: str
     score: str
-    form: Literal["additive", "log-linear"]
+    form: Literal["additive", "log-linear", "pairwise", "separate"]
     runs: int
     blocks: int
     residual: float
@@ -58,4 +59,14 @@ class FitRecord(Record):
     next: list[MixtureGain]
     lack_of_fit: float | None = None
     verdict: str
+    effects_per_amount: bool = False
     warnings: list[str] = []
+
+    @property
+    def effect_words(self) -> str:
+        """What an effect of one auxiliary is."""
+        if self.effects_per_amount:
+            return "for each unit of log(1 + amount)"
+        return "when it is used at all" + (
+            "" if self.form == "additive" else ", averaged over the mixtures that were run"
+        )

@@ -34,8 +34,7 @@ class FitPage:
 def fit_page(record: FitRecord) -> FitPage:
     helps = record.best.gain.low > 0
     runs = f"{record.runs} runs" + (f" over {record.blocks} seeds" if record.blocks else "")
-    unit = "used at all" if record.form == "additive" else "for each unit of log(1 + amount)"
-    caption = f"What each auxiliary adds to {record.score} when it is {unit}, with its 95 % interval."
+    caption = f"What each auxiliary adds to {record.score}, {record.effect_words}, with its 95 % interval."
     return FitPage(
         title=Path(record.source).name,
         verdict=Verdict(

@@ -16,7 +16,7 @@ import numpy as np
 
 from sidequest.errors import DataError, nearest
 from sidequest.formatting import between, signed
-from sidequest.numerics.response_surface import Interval, Surface, choose_form, fit_surface, probability_best
+from sidequest.numerics.response_surface import SAME, Interval, Surface, best_surface, probability_best
 from sidequest.records.fits import Estimate, FitRecord, MixtureGain, TaskEffect
 from sidequest.tasks.readers import read_file
 from sidequest.tasks.readers.table import Table
@@ -91,13 +91,12 @@ def read_runs(
 def fit_runs(runs: RunTable, *, seed: int = 0) -> FitRecord:
     """The surface, what each auxiliary adds, the best mixture and what to run next."""
     try:
-        form = choose_form(runs.tasks, runs.amounts, runs.scores, runs.blocks)
-        surface = fit_surface(runs.tasks, runs.amounts, runs.scores, form, runs.blocks)
+        surface, by_task = best_surface(runs.tasks, runs.amounts, runs.scores, runs.blocks)
     except ValueError as error:
         raise DataError(str(error), file=runs.source) from None
-    mixtures = considered(runs.amounts)
+    mixtures = considered(runs.amounts) if surface.cells is None else np.unique(runs.amounts, axis=0)
     chances = probability_best(surface, mixtures, np.random.default_rng(seed))
-    counts = np.array([int((np.abs(runs.amounts - mixture) < 1e-9).all(axis=1).sum()) for mixture in mixtures])
+    counts = np.array([int((np.abs(runs.amounts - mixture) < SAME).all(axis=1).sum()) for mixture in mixtures])
     means = surface.features(mixtures) @ surface.coefficients
     best = int(means.argmax())
 
@@ -107,20 +106,20 @@ def fit_runs(runs: RunTable, *, seed: int = 0) -> FitRecord:
         return MixtureGain(amounts=amounts, gain=_estimate(gain), chance=float(chances[index]), runs=int(counts[index]))
 
     ranked = sorted(range(len(mixtures)), key=lambda i: (-chances[i], -means[i]))
-    band = surface.gain_of_best(mixtures[best])
+    band = surface.gain_of_best(mixtures[best], len(mixtures) - 1)
     # What could still be best and was looked at least: each run there moves the answer most.
     promising = [i for i in ranked if chances[i] >= 0.05] or ranked[:1]
     following = sorted(promising, key=lambda i: (counts[i] - chances[i] * len(runs.scores), -chances[i]))[:NEXT]
     return FitRecord(
         source=runs.source,
         score=runs.score,
-        form=form,
+        form=surface.form,
         runs=len(runs.scores),
         blocks=len(set(runs.blocks)) if runs.blocks else 0,
         residual=surface.residual,
         alone=_estimate(surface.mean(np.zeros(len(runs.tasks)))),
         effects=[
-            TaskEffect(task=task, effect=_estimate(surface.coefficient(j)), runs=int((runs.amounts[:, j] > 0).sum()))
+            TaskEffect(task=task, effect=_estimate(by_task.coefficient(j)), runs=int((runs.amounts[:, j] > 0).sum()))
             for j, task in enumerate(runs.tasks)
         ],
         best=shown(best, band),
@@ -128,6 +127,7 @@ def fit_runs(runs: RunTable, *, seed: int = 0) -> FitRecord:
         next=[shown(index) for index in following],
         lack_of_fit=surface.lack_of_fit,
         verdict=_verdict(shown(best, band), runs.score),
+        effects_per_amount=by_task.form == "log-linear",
         warnings=_warnings(surface),
     )
 
@@ -158,6 +158,10 @@ def _verdict(best: MixtureGain, score: str) -> str:
 
 
 def _warnings(surface: Surface) -> list[str]:
+    if surface.form == "separate":
+        return [
+            "tasks help or hurt only together, so every mixture has a mean of its own, and those not run are unknown"
+        ]
     if surface.lack_of_fit is None:
         return ["no mixture was run twice, so what the surface misses cannot be told from noise"]
     if surface.lack_of_fit < BENT:
