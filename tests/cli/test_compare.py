@@ -15,6 +15,7 @@ from sidequest.cli import app
 from sidequest.cli.tables import print_comparison
 from sidequest.recipe import Recipe
 from sidequest.records.comparisons import Comparison
+from sidequest.records.verdicts import notes
 from sidequest.runs import cells
 from sidequest.runs.comparing import compare
 from sidequest.runs.selecting import select
@@ -50,6 +51,26 @@ def test_a_random_subset_is_as_large_as_what_the_methods_chose(setup, tmp_path):
     assert len(table) == len(found.outcomes) == 14
     assert {entry["method"] for entry in table} == {row.method for row in found.rows}
     assert table[0]["score"] == found.outcomes[0].score
+
+
+def test_two_methods_added_to_a_finished_comparison_train_only_themselves(setup, tmp_path):
+    first = compare(setup, ["heu-type"], [0, 1], tmp_path / "c")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "c").rglob("outcome.json")}
+    grown = compare(setup, ["heu-type", "heu-len", "uniform"], [0, 1], tmp_path / "c")
+    after = {path: path.stat().st_mtime_ns for path in (tmp_path / "c").rglob("outcome.json")}
+    new = {path.relative_to(tmp_path / "c").parts[0] for path in after if path not in before}
+    assert {"heu-len", "uniform"} <= new
+    # Only where an added method is now the best on select, the primary alone is trained as long as that one.
+    assert new - {"heu-len", "uniform"} == ({"single-long"} if grown.changes else set())
+    assert all(after[path] == time for path, time in before.items())
+    for row in first.rows:
+        if row.method != "single-long":
+            assert grown.row(row.method).scores == row.scores
+    assert grown.random_sizes == first.random_sizes
+    assert any("heu-len and uniform came later" in note for note in notes(grown))
+    assert not any("came later" in note for note in notes(first))
+    again = compare(setup, ["heu-type", "heu-len", "uniform"], [0, 1], tmp_path / "c")
+    assert again.model_dump(mode="json") == grown.model_dump(mode="json")
 
 
 def test_a_cell_can_be_trained_and_compared_again(setup, tmp_path):

@@ -235,13 +235,13 @@ def trained(method: str, seed: int, select: float, batches: int, selection: int 
 def test_single_long_is_as_long_as_the_method_that_select_likes_best():
     made = [trained("single", s, 0.9, 100) for s in (0, 1)]
     made += [trained("a", 0, 0.5, 300), trained("a", 1, 0.9, 310), trained("b", 0, 0.6, 500), trained("b", 1, 0.6, 510)]
-    assert long_batches(made, ["a", "b"], [0, 1]) == {0: 300, 1: 310}
-    assert long_batches(made, ["b"], [0, 1, 2]) == {0: 500, 1: 510, 2: 505}
-    assert long_batches(made, [], [0, 1]) == {}
+    assert long_batches(made, ["a", "b"], [0, 1]) == ("a", {0: 300, 1: 310})
+    assert long_batches(made, ["b"], [0, 1, 2]) == ("b", {0: 500, 1: 510, 2: 505})
+    assert long_batches(made, [], [0, 1]) == ("", {})
     shorter = [*made, trained("c", 0, 1.0, 100), trained("c", 1, 1.0, 90)]
-    assert long_batches(shorter, ["a", "c"], [0, 1]) == {0: None, 1: None}  # no more than single: then it is single
+    assert long_batches(shorter, ["a", "c"], [0, 1])[1] == {0: None, 1: None}  # no more than single: then it is single
     itself = [*made, trained("trains", 0, 1.0, 0, selection=700)]
-    assert long_batches(itself, ["a", "trains"], [0]) == {0: 700}
+    assert long_batches(itself, ["a", "trains"], [0]) == ("trains", {0: 700})
 
 
 # Training

@@ -222,3 +222,9 @@ def test_bad_requests(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SettingsError, match="is a file"):
         export_recipe(RECIPE, SUITE, "jsonl", tmp_path / "file")
+
+
+def test_a_refused_export_leaves_nothing(tmp_path):
+    with pytest.raises(SettingsError, match="sentence-transformers has no loss for 'tags'"):
+        export_recipe(RECIPE, SUITE, "sentence-transformers", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

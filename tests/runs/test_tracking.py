@@ -1,8 +1,8 @@
 """Trackers listen: they get the numbers of a run and change nothing of it."""
 
 import importlib.util
+import json
 import sys
-import types
 
 import pytest
 
@@ -12,19 +12,15 @@ from sidequest.runs.tracking import check_trackers, log_outcome, numbers, tracki
 
 
 class Fake:
-    """Accelerate's tracker, as far as it is used."""
+    """A tracker that keeps what it is told."""
 
-    name = "tensorboard"
     made: list = []
 
-    def __init__(self, *arguments, **named):
+    def __init__(self, *arguments):
         self.arguments, self.calls = arguments, []
         Fake.made.append(self)
 
-    def start(self):
-        self.calls.append("start")
-
-    def store_init_configuration(self, values):
+    def settings(self, values):
         self.calls.append(values)
 
     def log(self, values, step):
@@ -36,14 +32,15 @@ class Fake:
         self.calls.append("finish")
 
 
+def refusing(*arguments):
+    raise ConnectionError("no server")
+
+
 @pytest.fixture
 def fake(monkeypatch):
     Fake.made = []
-    accelerate, trackers = types.ModuleType("accelerate"), types.ModuleType("accelerate.tracking")
-    accelerate.PartialState = lambda cpu: None
-    trackers.TensorBoardTracker = trackers.MLflowTracker = Fake
-    monkeypatch.setitem(sys.modules, "accelerate", accelerate)
-    monkeypatch.setitem(sys.modules, "accelerate.tracking", trackers)
+    for kind in module.KINDS:
+        monkeypatch.setitem(module.KINDS, kind, Fake)
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: object())
     return Fake.made
 
@@ -54,9 +51,8 @@ def test_settings_numbers_and_the_end_arrive(fake, tmp_path):
         log({"select": 0.5, "policy": {"a": 0.25}, "tasks": "a + b", "flag": True}, 1)
         log({"tasks": "only text"}, 2)
     (tracker,) = fake
-    assert tracker.arguments == ("select", tmp_path / "tensorboard")
+    assert tracker.arguments == (tmp_path, "select")
     assert tracker.calls == [
-        "start",
         {"train.epochs": 3.0, "train.clip": "null", "seed": 1},
         ({"select": 0.5, "policy/a": 0.25}, 1),
         "finish",
@@ -68,8 +64,16 @@ def test_a_tracker_that_fails_is_given_up_and_the_run_goes_on(fake, tmp_path, ca
         log({"x": 1}, 12)
         log({"x": 2}, 13)
         log({"x": 3}, 14)
-    assert fake[0].calls[2:] == [({"x": 1.0}, 12)]
+    assert fake[0].calls[1:] == [({"x": 1.0}, 12)]
     assert "tracking with tensorboard stopped: OSError: no space left" in capsys.readouterr().err
+
+
+def test_a_tracker_that_does_not_start_is_given_up_and_the_others_go_on(fake, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(module.KINDS, "mlflow", refusing)
+    with tracking(["mlflow", "wandb"], tmp_path, "select", {}) as log:
+        log({"x": 1}, 1)
+    assert fake[0].calls == [{}, ({"x": 1.0}, 1), "finish"]
+    assert "tracking with mlflow stopped: ConnectionError: no server" in capsys.readouterr().err
 
 
 def test_the_end_arrives_when_a_run_fails(fake, tmp_path):
@@ -79,7 +83,8 @@ def test_the_end_arrives_when_a_run_fails(fake, tmp_path):
 
 
 def test_without_trackers_nothing_is_imported(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "accelerate", None)  # importing it would fail
+    for name in module.KINDS:
+        monkeypatch.setitem(sys.modules, name, None)  # importing it would fail
     with tracking([], tmp_path, "select", {}) as log:
         log({"x": 1}, 1)
     assert list(tmp_path.iterdir()) == []
@@ -109,11 +114,13 @@ def test_a_job_of_a_comparison_is_followed_from_its_journal(tmp_path):
     ]
 
 
+def needs(package: str) -> pytest.MarkDecorator:
+    missing = importlib.util.find_spec(package) is None
+    return pytest.mark.skipif(missing, reason=f"the extra `{package}` is not installed")
+
+
 @pytest.mark.integration
-@pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("accelerate", "tensorboard")),
-    reason="the extra `tensorboard` is not installed",
-)
+@needs("tensorboard")
 def test_tensorboard_itself_reads_what_was_logged(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -123,3 +130,51 @@ def test_tensorboard_itself_reads_what_was_logged(tmp_path):
     events = EventAccumulator(str(tmp_path / "tensorboard" / "select"))
     events.Reload()
     assert [(event.step, round(event.value, 6)) for event in events.Scalars("select")] == [(1, 0.1), (2, 0.2), (3, 0.3)]
+    assert events.Tags()["tensors"] == ["settings/text_summary"]
+
+
+@pytest.mark.integration
+@needs("mlflow")
+def test_mlflow_itself_reads_what_was_logged(tmp_path, monkeypatch):
+    from mlflow import MlflowClient
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlruns").as_uri())
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    for _ in range(2):  # the second finds the experiment of the first
+        with tracking(["mlflow"], tmp_path / "run", "select", {"train": {"epochs": 3}}) as log:
+            log({"select": 0.5}, 1)
+            log({"select": 0.75}, 2)
+    client = MlflowClient()
+    runs = client.search_runs([client.get_experiment_by_name("sidequest").experiment_id])
+    assert [run.info.status for run in runs] == ["FINISHED"] * 2
+    assert runs[0].info.run_name == "run select"
+    assert runs[0].data.params == {"train.epochs": "3"}
+    history = client.get_metric_history(runs[0].info.run_id, "select")
+    assert [(entry.step, entry.value) for entry in history] == [(1, 0.5), (2, 0.75)]
+
+
+@pytest.mark.integration
+@needs("wandb")
+def test_wandb_offline_keeps_what_was_logged_in_its_file(tmp_path, monkeypatch):
+    from wandb.proto import wandb_internal_pb2
+    from wandb.sdk.internal.datastore import DataStore
+
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    with tracking(["wandb"], tmp_path / "run", "select", {"train": {"epochs": 3}}) as log:
+        log({"heu-size/seed-0": {"select": 0.5}}, 2)
+        log({"heu-size/seed-1": {"select": 0.75}}, 1)  # the next cell begins again
+    (path,) = (tmp_path / "run" / "wandb").glob("offline-run-*/*.wandb")
+    store, seen, settings = DataStore(), [], {}
+    store.open_for_scan(str(path))
+    while (data := store.scan_data()) is not None:
+        record = wandb_internal_pb2.Record()
+        record.ParseFromString(data)
+        items = {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
+        if items:
+            seen.append({key: value for key, value in items.items() if not key.startswith("_")})
+        settings |= {item.key or "/".join(item.nested_key): item.value_json for item in record.config.update}
+    assert seen == [
+        {"heu-size/seed-0/select": 0.5, "step": 2},
+        {"heu-size/seed-1/select": 0.75, "step": 1},
+    ]
+    assert settings["train.epochs"] == "3"

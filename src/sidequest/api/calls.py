@@ -52,7 +52,7 @@ def compare(
         after the suite and the content of all that decides the results.
     budget: the most that a selection may cost, in single-task runs. workers: processes, one torch thread each, or an
         `Executor`; a script that uses more than one starts its work under `if __name__ == "__main__":`.
-    track: `tensorboard`, `mlflow`. progress: bars on the error stream, or a listener of your own.
+    track: `tensorboard`, `mlflow`, `wandb`. progress: bars on the error stream, or a listener of your own.
     """
     check_trackers(track)
     setup, chosen = as_setup(suite, model, train), choices_of(methods)

@@ -20,6 +20,7 @@ from sidequest.cli import (
     methods,
     oracle,
     predict,
+    push,
     report,
     score,
     select,
@@ -54,6 +55,7 @@ COMMANDS = (
     score,
     report,
     export,
+    push,
     fit,
 )
 RESUMING = (tune, select, train, compare, oracle, score)  # a stopped one goes on where it was

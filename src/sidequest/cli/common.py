@@ -60,7 +60,8 @@ TimeoutOption = Annotated[
     float | None, typer.Option("--timeout", help="Seconds after which a job is ended; it fails, the others go on.")
 ]
 TrackOption = Annotated[
-    list[str] | None, typer.Option("--track", help="tensorboard or mlflow: follow the run there. May be repeated.")
+    list[str] | None,
+    typer.Option("--track", help="tensorboard, mlflow or wandb: follow the run there. May be repeated."),
 ]
 DeviceOption = Annotated[
     str | None,

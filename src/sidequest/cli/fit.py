@@ -52,17 +52,19 @@ def command(
 
 def _print(record: FitRecord) -> None:
     from rich.console import Console
-    from rich.table import Table
 
+    from sidequest.cli.printing import Column, print_table
     from sidequest.formatting import between, fixed, signed
 
-    title = f"What each auxiliary adds to {record.score} ({record.form}, {record.runs} runs)"
-    shown = Table(title=title, title_justify="left")
-    for name, justify in (("auxiliary", "left"), ("effect", "right"), ("95 % interval", "right"), ("runs", "right")):
-        shown.add_column(name, justify=justify)  # type: ignore[arg-type]
-    for one in sorted(record.effects, key=lambda one: -one.effect.value):
-        shown.add_row(one.task, signed(one.effect.value), between(one.effect.low, one.effect.high), str(one.runs))
-    Console().print(shown)
+    effects = sorted(record.effects, key=lambda one: -one.effect.value)
+    columns = [
+        Column("auxiliary", [one.task for one in effects], right=False),
+        Column("effect", [signed(one.effect.value) for one in effects]),
+        Column("95 % interval", [between(one.effect.low, one.effect.high) for one in effects]),
+        Column("runs", [str(one.runs) for one in effects]),
+    ]
+    title = f"What each auxiliary adds to {record.score}, {record.effect_words} ({record.form}, {record.runs} runs)"
+    print_table(Console(), title, columns)
     typer.echo(
         f"the primary alone: {fixed(record.alone.value)}, {fixed(record.alone.low)} to {fixed(record.alone.high)}"
     )

@@ -1,4 +1,4 @@
-"""Tables for people: results in the terminal, readable at a width of 80."""
+"""Results in the terminal: what each command prints of its record."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.table import Table
+    from rich.console import Console
 
-    from sidequest.records.comparisons import Comparison, PrimariesTable
+    from sidequest.records.comparisons import Comparison, PrimariesTable, Row
     from sidequest.records.standings import Standing
     from sidequest.runs.truth import TruthTable
 
@@ -23,10 +23,10 @@ def print_comparison(comparison: Comparison) -> None:
     from sidequest.records import verdicts
 
     console = Console()
-    console.print(_scores(comparison))
+    _print_scores(console, comparison)
     if any(row.against for row in comparison.rows):
-        console.print(_differences(comparison))
-    console.print(_chosen(comparison))
+        _print_differences(console, comparison)
+    _print_chosen(console, comparison)
     likely = sorted(comparison.rows, key=lambda row: -row.probability_best)
     shares = [f"{row.method} {row.probability_best:.0%}" for row in likely if row.probability_best >= 0.05]
     if len(comparison.seeds) > 1 and shares:
@@ -44,114 +44,103 @@ def print_comparison(comparison: Comparison) -> None:
     console.print(f"Verdict: {comparison.verdict}.", style="bold", markup=False, highlight=False)
 
 
-def _scores(comparison: Comparison) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
+def _print_scores(console: Console, comparison: Comparison) -> None:
+    from sidequest.cli.printing import Column, print_table
     from sidequest.formatting import between, fixed, half, seeds_of, signed
 
+    rows = comparison.rows
+    firsts = [row.to_baseline for row in rows]
+    differences = ["" if one is None else f"{signed(one.mean)} {between(*one.interval)}".rstrip() for one in firsts]
+    columns = [
+        Column("method", [row.method for row in rows], right=False),
+        Column("verdict", [row.verdict for row in rows], right=False),
+        Column("cost", [f"{fixed(row.x, 1)}x" + ("!" if row.stopped else "") for row in rows]),
+        Column("mean ± 95 %", [fixed(row.mean) + half(row.mean, row.high) for row in rows]),
+        Column(f"against {comparison.baseline}", differences),
+    ]
     title = f"{comparison.primary}: {comparison.metric} on report, {seeds_of(len(comparison.seeds))}"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("method", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for column in ("cost", "mean ± 95 %", f"against {comparison.baseline}"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in comparison.rows:
-        first = row.to_baseline
-        table.add_row(
-            row.method,
-            row.verdict,
-            f"{fixed(row.x, 1)}x" + ("!" if row.stopped else ""),
-            fixed(row.mean) + half(row.mean, row.high),
-            "" if first is None else f"{signed(first.mean)} {between(*first.interval)}".rstrip(),
-        )
-    return table
+    print_table(console, title, columns, keep=3)
 
 
-def _differences(comparison: Comparison) -> Table:
+def _print_differences(console: Console, comparison: Comparison) -> None:
     """The interval over seeds beside the one that the table above has, the other controls, and both p-values."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
+    from sidequest.cli.printing import Column, print_table
     from sidequest.formatting import between, fixed, signed
 
-    with_rows = any(difference.has_rows for row in comparison.rows for difference in row.against)
+    rows = [row for row in comparison.rows if row.against]
+    with_rows = any(difference.has_rows for row in rows for difference in row.against)
     caption = "Differences above: 95 % for other seeds and other report rows; here: for other seeds on these rows."
-    table = Table(caption=caption if with_rows else None, caption_justify="left", box=SIMPLE_HEAD)
-    table.add_column("method", no_wrap=True)
-    others = [f"against\n{name}" for name in comparison.controls]
-    for column in ("over seeds\nalone", *others, "p\nalone", "p\ncorrected"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in comparison.rows:
-        if not row.against:
-            continue
-        to_others = [row.to(name) for name in comparison.controls]
-        table.add_row(
-            row.method,
-            between(row.against[0].low, row.against[0].high),
-            *("" if other is None else signed(other.mean) for other in to_others),
-            *("" if row.role == "control" else fixed(value) for value in (row.p_value, row.p_corrected)),
-        )
-    return table
+
+    def to(row: Row, control: str) -> str:
+        other = row.to(control)
+        return "" if other is None else signed(other.mean)
+
+    columns = [
+        Column("method", [row.method for row in rows], right=False),
+        Column("over seeds\nalone", [between(row.against[0].low, row.against[0].high) for row in rows]),
+        *(Column(f"against\n{name}", [to(row, name) for row in rows]) for name in comparison.controls),
+        Column("p\nalone", ["" if row.role == "control" else fixed(row.p_value) for row in rows]),
+        Column("p\ncorrected", ["" if row.role == "control" else fixed(row.p_corrected) for row in rows]),
+    ]
+    print_table(console, "what the verdicts rest on", columns, caption=caption if with_rows else "")
 
 
-def _chosen(comparison: Comparison) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+def _print_chosen(console: Console, comparison: Comparison) -> None:
+    from sidequest.cli.printing import Column, print_table
 
-    chosen = Table(title="auxiliaries chosen (share of seeds where not all)", title_justify="left", box=SIMPLE_HEAD)
-    chosen.add_column("method", no_wrap=True)
-    chosen.add_column("auxiliaries")
-    for row in comparison.rows:
-        if row.role == "method":
-            names = [name if share == 1 else f"{name} {share:.0%}" for name, share in row.chosen.items() if share > 0]
-            chosen.add_row(row.method, ", ".join(names) or "none")
-    return chosen
+    rows = [row for row in comparison.rows if row.role == "method"]
+    chosen = [
+        ", ".join(name if share == 1 else f"{name} {share:.0%}" for name, share in row.chosen.items() if share > 0)
+        for row in rows
+    ]
+    columns = [
+        Column("method", [row.method for row in rows], right=False),
+        Column("auxiliaries", [names or "none" for names in chosen], right=False, wraps=True),
+    ]
+    print_table(console, "auxiliaries chosen (share of seeds where not all)", columns)
 
 
 def print_primaries(table: PrimariesTable) -> None:
     """The large table: a row per method, a column per primary; + and − mark clear differences from single-task training."""
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
 
+    from sidequest.cli.printing import Column, print_table
     from sidequest.formatting import UNKNOWN, fixed
 
     marks = {"helps": " +", "hurts": " −"}
-    shown = Table(title="report, mean over seeds", title_justify="left", box=SIMPLE_HEAD)
-    shown.add_column("method", no_wrap=True)
-    for primary, metric in table.metrics.items():
-        shown.add_column(f"{primary}\n{metric}", justify="right")
-    shown.add_column("average", justify="right")
-    for method, row in table.methods.items():
-        cells = [row.cells.get(name) for name in table.metrics]
-        scores = [UNKNOWN if cell is None else fixed(cell.mean) + marks.get(cell.verdict, "  ") for cell in cells]
-        shown.add_row(method, *scores, fixed(row.average))
+
+    def scores(primary: str) -> list[str]:
+        cells = [row.cells.get(primary) for row in table.methods.values()]
+        return [UNKNOWN if cell is None else fixed(cell.mean) + marks.get(cell.verdict, "  ") for cell in cells]
+
+    columns = [
+        Column("method", list(table.methods), right=False),
+        *(Column(f"{primary}\n{metric}", scores(primary)) for primary, metric in table.metrics.items()),
+        Column("average", [fixed(row.average) for row in table.methods.values()]),
+    ]
     console = Console()
-    console.print(shown)
+    print_table(console, "report, mean over seeds", columns)
     console.print("+ helps: above all controls beyond the noise; − hurts: below the baseline.")
 
 
 def print_truth(table: TruthTable) -> None:
     """The best and the worst subsets, and whether the choice matters."""
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
 
+    from sidequest.cli.printing import Column, print_table
     from sidequest.formatting import fixed
     from sidequest.runs.truth import named
 
     ranked = sorted(table.means, key=lambda chosen: -table.means[chosen])
     shown = ranked if len(ranked) <= 16 else [*ranked[:8], *ranked[-4:]]
-    truth = Table(title=f"{table.primary}: {table.metric} on report", title_justify="left", box=SIMPLE_HEAD)
-    for column in ("rank", "mean", "regret"):
-        truth.add_column(column, justify="right")
-    truth.add_column("auxiliaries")
-    for chosen in shown:
-        mean, regret = table.means[chosen], table.regret(chosen)
-        truth.add_row(str(table.rank(chosen)), fixed(mean, 4), fixed(regret, 4), named(chosen) or "none")
+    columns = [
+        Column("rank", [str(table.rank(chosen)) for chosen in shown]),
+        Column("mean", [fixed(table.means[chosen], 4) for chosen in shown]),
+        Column("regret", [fixed(table.regret(chosen), 4) for chosen in shown]),
+        Column("auxiliaries", [named(chosen) or "none" for chosen in shown], right=False, wraps=True),
+    ]
     console = Console()
-    console.print(truth)
+    print_table(console, f"{table.primary}: {table.metric} on report", columns)
     of = "all" if table.complete else "a sample of"
     console.print(f"{of} {len(ranked)} subsets, {len(table.seeds)} seeds. {table.signal.words}", style="bold")
     if () in table.means:
@@ -162,31 +151,25 @@ def print_truth(table: TruthTable) -> None:
 
 def print_standings(standings: Sequence[Standing]) -> None:
     """Regret, rank and cost of every method, a table for each truth table."""
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
 
+    from sidequest.cli.printing import Column, print_table
     from sidequest.formatting import fixed, half
 
     console = Console()
     for truth in dict.fromkeys(row.truth for row in standings):
         rows = [row for row in standings if row.truth == truth]
-        table = Table(title=truth, title_justify="left", box=SIMPLE_HEAD)
-        table.add_column("method", no_wrap=True)
-        delivered = any(math.isfinite(row.delivered) for row in rows)
-        last = ("gain delivered",) if delivered else ()
-        for column in ("regret ± 95 %", "of the gap", "rank", "cost", *last):
-            table.add_column(column, justify="right", no_wrap=True)
-        for row in sorted((row for row in rows if not row.failed), key=lambda row: row.regret):
-            table.add_row(
-                row.method,
-                fixed(row.regret, 4) + half(row.regret, row.high, 4),
-                fixed(row.relative, 2),
-                f"{fixed(row.rank, 1)} of {row.subsets}",
-                f"{fixed(row.x, 1)}x",
-                *((fixed(row.delivered, 2),) if delivered else ()),
-            )
-        console.print(table)
+        done = sorted((row for row in rows if not row.failed), key=lambda row: row.regret)
+        columns = [
+            Column("method", [row.method for row in done], right=False),
+            Column("regret ± 95 %", [fixed(row.regret, 4) + half(row.regret, row.high, 4) for row in done]),
+            Column("cost", [f"{fixed(row.x, 1)}x" for row in done]),
+            Column("of the gap", [fixed(row.relative, 2) for row in done]),
+            Column("rank", [f"{fixed(row.rank, 1)} of {row.subsets}" for row in done]),
+        ]
+        if any(math.isfinite(row.delivered) for row in rows):
+            columns.append(Column("gain delivered", [fixed(row.delivered, 2) for row in done]))
+        print_table(console, truth, columns, keep=3)
         for row in rows:
             if row.failed:
                 console.print(f"{row.method}: {row.failed}", markup=False)

@@ -85,6 +85,9 @@ def command(
         )
     for split, scores in (("select", trained.select), ("report", trained.report)):
         typer.echo(f"{split}: " + ", ".join(f"{name} {fixed(value, 4)}" for name, value in scores.items()))
+    if trained.interval is not None:
+        low, high = trained.interval
+        typer.echo(f"report, 95 % for other rows of the same kind: {fixed(low, 4)} to {fixed(high, 4)}")
     if trained.majority is not None:
         typer.echo(f"report, the best constant answer: {fixed(trained.majority, 4)}")
         if trained.report[setup.suite.tasks[recipe.primary].metric] <= trained.majority:

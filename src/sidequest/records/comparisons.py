@@ -193,6 +193,8 @@ class Comparison(Record):
     those that this model has. majority: what the best constant answer scores. missing: what failed by itself;
     command: what repeats it. budget: the most that a selection could cost, in x. still_improving: whether the primary alone was
     still getting better on *select* when its training ended. tuning: what tuning the primary chose and cost, in a sentence.
+    random_sizes: of the random subset on each seed, decided by the choices of `sized_by` when it was first drawn. long_as: the
+    method whose length `single-long` has, long_batches: that length on each seed. changes: what methods that were added changed of what was there before, in sentences.
     """
 
     FILE: ClassVar[str] = "comparison.json"
@@ -214,6 +216,11 @@ class Comparison(Record):
     budget: float | None = None
     still_improving: bool = False
     tuning: str = ""
+    random_sizes: dict[int, int] = Field(default_factory=dict)
+    sized_by: list[str] = Field(default_factory=list)
+    long_as: str = ""
+    long_batches: dict[int, int | None] = Field(default_factory=dict)
+    changes: list[str] = Field(default_factory=list)
 
     def row(self, method: str) -> Row | None:
         return next((row for row in self.rows if row.method == method), None)

@@ -89,7 +89,8 @@ class Evaluation(Part):
 class ScoresRecord(Record):
     """The exported model: every metric of the primary on *select* and *report*, and of all tasks where the goal is their average.
 
-    training: what the final training cost. majority: what the best constant answer scores.
+    training: what the final training cost. majority: what the best constant answer scores. interval: of the primary's metric on
+    *report*, at 95 % for other rows of the same kind; None where it is unknown.
     """
 
     FILE: ClassVar[str] = "scores.json"
@@ -102,6 +103,7 @@ class ScoresRecord(Record):
     history: tuple[Evaluation, ...] = ()
     training: Spent | None = None
     majority: float | None = None
+    interval: tuple[float, float] | None = None
 
     @classmethod
     def upgraded(cls, data: Any, version: int) -> Any:

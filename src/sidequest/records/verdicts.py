@@ -116,7 +116,20 @@ def warnings(comparison: Comparison) -> list[str]:
 def notes(comparison: Comparison) -> list[str]:
     """Why a verdict is not what a row's own numbers suggest."""
     methods = [row for row in comparison.rows if row.role == "method" and row.against]
-    return [note for row in methods for note in (*_corrected(row, len(methods)), *_other_rows(row), *_beaten(row))]
+    said = [note for row in methods for note in (*_corrected(row, len(methods)), *_other_rows(row), *_beaten(row))]
+    return [*said, *_random_size(comparison), *comparison.changes]
+
+
+def _random_size(comparison: Comparison) -> list[str]:
+    """Methods that were added after the random subset was drawn have no part in its size."""
+    known = {*comparison.sized_by, comparison.baseline, "all", "size", "random-subset"}
+    added = [row.method for row in comparison.rows if row.role == "method" and row.method not in known]
+    if not comparison.sized_by or not added:
+        return []
+    return [
+        f"random-subset is as large as what {listed(comparison.sized_by)} chose; {listed(added)} came later and changed "
+        "nothing of it."
+    ]
 
 
 def _corrected(row: Row, methods: int) -> list[str]:

@@ -53,6 +53,11 @@ def run_verdict(run: Run) -> Verdict:
     if scores is not None and scores.report:
         shown = ", ".join(f"{name} {fixed(value, 4)}" for name, value in scores.report.items())
         sentences.append(f"The final model on the report split: {shown}.")
+        if scores.interval is not None:
+            low, high = (fixed(end, 4) for end in scores.interval)
+            sentences.append(
+                f"For other rows of the same kind the first of these lies between {low} and {high} (95 %)."
+            )
         if scores.majority is not None:
             sentences.append(f"The best constant answer: {fixed(scores.majority, 4)}.")
             if next(iter(scores.report.values())) <= scores.majority:

@@ -27,6 +27,7 @@ from sidequest.records.controls import PROBE, SINGLE_LONG
 from sidequest.runs.cells import Job, attempt, finished, place_job
 from sidequest.runs.controls import has_probe, long_batches
 from sidequest.runs.driver import check_kind, check_requirements
+from sidequest.runs.growing import changes_since, comparison_before
 from sidequest.runs.holding import holding
 from sidequest.runs.pages import write_run_page
 from sidequest.runs.setup import Setup
@@ -84,7 +85,7 @@ def compare(
             directory=table.directory,
             missing=table.missing,
             command=command,
-        )
+        ).model_copy(update=table.dependent)
         comparison.write(table.directory)
         write_outcomes(table.outcomes, setup.suite.primary, table.directory / "outcomes.parquet")
     if (problem := write_run_page(table.directory, setup.suite, "compare", command, setup.model).problem) is not None:
@@ -117,6 +118,7 @@ class _Table:
     missing: list[MissingCell] = field(default_factory=list)
     x: float = 0.0
     _open: Session[Any, Any] | None = None
+    dependent: dict[str, Any] = field(default_factory=dict)  # of the record: what depends on all the methods
 
     def __post_init__(self) -> None:
         suite = self.setup.suite
@@ -169,18 +171,28 @@ class _Table:
         with ExitStack() as stack:
             self._stack = stack
             self._run(self.first)
-            last = []
-            if self.sized_by_others:
-                sizes = {seed: _usual_size(self.outcomes, seed, self.chosen_by) for seed in self.seeds}
-                last += [self._job(CHANCE, {"size": size}, seed, self.budget) for seed, size in sizes.items()]
-            if self.with_long:
-                candidates = [name for name in self.methods if name not in (BASELINE, CHANCE)]
-                lengths = long_batches(self.outcomes, candidates, self.seeds)
-                last += [self._job(SINGLE_LONG, {"batches": batches}, seed) for seed, batches in lengths.items()]
-            self._run(last)
+            self._run(self._last())
         self.outcomes = [o for o in self.outcomes if o.method != PROBE] + [
             o.model_copy(update={"seed": seed}) for o in self.outcomes if o.method == PROBE for seed in self.seeds
         ]
+
+    def _last(self) -> list[Job]:
+        """The cells that depend on what the others did."""
+        last, before = [], comparison_before(self.directory)
+        if self.sized_by_others:
+            # Drawn once: a method that is added later trains itself and nothing else.
+            drawn = {} if before is None else before.random_sizes
+            sizes = {seed: drawn.get(seed) or _usual_size(self.outcomes, seed, self.chosen_by) for seed in self.seeds}
+            last += [self._job(CHANCE, {"size": size}, seed, self.budget) for seed, size in sizes.items()]
+            sized_by = before.sized_by if before is not None and drawn else sorted(self.chosen_by)
+            self.dependent |= {"random_sizes": sizes, "sized_by": sized_by}
+        if self.with_long:
+            candidates = [name for name in self.methods if name not in (BASELINE, CHANCE)]
+            longest, lengths = long_batches(self.outcomes, candidates, self.seeds)
+            last += [self._job(SINGLE_LONG, {"batches": batches}, seed) for seed, batches in lengths.items()]
+            changes = changes_since(before, longest, lengths)
+            self.dependent |= {"long_as": longest, "long_batches": lengths, "changes": changes}
+        return last
 
     def _job(
         self,

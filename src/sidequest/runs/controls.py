@@ -60,20 +60,22 @@ def long_phase(setup: Setup, settings: dict[str, Any]) -> Phase:
     return Phase(shares=alone) if batches is None else Phase(shares=alone, batches=batches, stop_early=False)
 
 
-def long_batches(outcomes: Sequence[Outcome], candidates: Sequence[str], seeds: Sequence[int]) -> dict[int, int | None]:
-    """For each seed, how many batches `single-long` gets: those of the final training, on that seed, of the method with the
-    highest mean score on *select*. A method that trains the model while it selects has its selection's. None: no more than
+def long_batches(
+    outcomes: Sequence[Outcome], candidates: Sequence[str], seeds: Sequence[int]
+) -> tuple[str, dict[int, int | None]]:
+    """The method with the highest mean score on *select*, and for each seed how many batches `single-long` gets: those of its
+    final training on that seed. A method that trains the model while it selects has its selection's. None: no more than
     `single` has on that seed. Empty where no method has trained."""
     by_method = {name: [outcome for outcome in outcomes if outcome.method == name] for name in candidates}
     trained = {name: found for name, found in by_method.items() if found}
     if not trained:
-        return {}
+        return "", {}
     best = max(trained, key=lambda name: fmean(outcome.select_score for outcome in trained[name]))
     lengths = {outcome.seed: outcome.training.batches or outcome.selection.batches for outcome in trained[best]}
     usual = round(median(lengths.values()))  # for a seed on which the method failed
     alone = {outcome.seed: outcome.training.batches for outcome in outcomes if outcome.method == "single"}
     wanted = {seed: lengths.get(seed, usual) for seed in seeds}
-    return {seed: batches if batches > alone.get(seed, 0) else None for seed, batches in wanted.items()}
+    return best, {seed: batches if batches > alone.get(seed, 0) else None for seed, batches in wanted.items()}
 
 
 def has_probe(setup: Setup) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from sidequest.models.saved import ModelCard
 from sidequest.progress import Progress, Several
+from sidequest.records.runs import ScoresRecord
+from sidequest.report.model_card import Facts, write_model_card
 from sidequest.runs.pages import WrittenPage, write_run_page
 from sidequest.runs.setup import Setup
 from sidequest.runs.sources import Source
@@ -33,7 +36,7 @@ def train_source(
     progress: Progress | None = None,
     command: str = "",
 ) -> tuple[Trained, WrittenPage]:
-    """Train, score once on *report*, and export into a directory with the recipe and the page."""
+    """Train, score once on *report*, and export into a directory with the recipe, the model's card and the page."""
     recipe = source.recipe
     chosen, setup, own = prepared(source, seed)
     facts = {"method": recipe.method, **recipe.provenance, "seed": chosen}
@@ -57,4 +60,12 @@ def train_source(
         log({"final": {"select": trained.select, "report": trained.report}, "majority": trained.majority}, 0)
     if directory != source.directory or not (directory / "recipe.json").exists():
         recipe.write(directory / "recipe.json")  # so that the directory says what its model was trained on
+    facts = Facts(
+        ModelCard.read_from(directory / "model"),
+        recipe,
+        ScoresRecord.read(directory),
+        source.comparison,
+        source.other_model,
+    )
+    write_model_card(directory / "model", facts)
     return trained, write_run_page(directory, source.setup.suite, "train", command, setup.model)

@@ -13,10 +13,7 @@ from sidequest.records.comparisons import Outcome
 from sidequest.runs.controls import scored_tasks
 from sidequest.runs.predictions import PREDICTIONS, read_predictions
 from sidequest.runs.setup import Setup
-from sidequest.tasks.resampling import draws, resampler
-
-RESAMPLES = 2000
-MOST_WEIGHTS = 4_000_000  # in memory at once: 32 MB
+from sidequest.tasks.resampling import MOST_WEIGHTS, RESAMPLES, draws, resampler
 
 Cell = tuple[str, int]  # method and seed
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sidequest.errors import RunMismatch, SettingsError, nearest
+from sidequest.errors import RunMismatch, SettingsError, SidequestError, nearest
 from sidequest.model_settings import AUTO, model_settings, settings_class
 from sidequest.models import resolved_kind
 from sidequest.models.defaults import training_settings
@@ -33,7 +33,8 @@ CARRIED = ("encoder", "max_length")  # model settings that mean the same for eve
 @dataclass(frozen=True)
 class Source:
     """directory: of the run that the recipe came from. other_model: whether it will be trained with another model than it was
-    chosen with. is_run: whether it is a run, not a recipe file alone. notes: what a user should know of its origin."""
+    chosen with. is_run: whether it is a run, not a recipe file alone. notes: what a user should know of its origin. comparison:
+    the one that the run is part of."""
 
     recipe: Recipe
     setup: Setup
@@ -41,6 +42,7 @@ class Source:
     other_model: bool = False
     is_run: bool = True
     notes: list[str] = field(default_factory=list)
+    comparison: Comparison | None = None
 
 
 def open_source(
@@ -71,7 +73,20 @@ def open_source(
     if other:
         recipe = for_other_model(recipe, setup)
         notes.append(f"chosen with {_kind_of(recipe, 'chosen_with')}, trained with {setup.model.kind}")
-    return Source(recipe, setup, directory, other, source.is_dir(), notes)
+    return Source(recipe, setup, directory, other, source.is_dir(), notes, _comparison_around(directory, recipe.method))
+
+
+def _comparison_around(directory: Path, method: str) -> Comparison | None:
+    """The comparison that a run directory is a cell of: `COMPARISON/METHOD/seed-N`, or one below for a variant."""
+    for place in directory.resolve().parents[1:3]:
+        try:
+            comparison = Comparison.read_if_there(place / Comparison.FILE)
+        except SidequestError:  # damaged: then nothing is known of it
+            return None
+        if comparison is not None:
+            cells = [place / outcome.directory for outcome in comparison.outcomes if outcome.method == method]
+            return comparison if directory.resolve() in [cell.resolve() for cell in cells] else None
+    return None
 
 
 def check_fits(recipe: Recipe, suite: Suite, path: Path) -> None:

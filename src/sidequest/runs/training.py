@@ -18,6 +18,7 @@ from sidequest.runs.holding import holding
 from sidequest.runs.setup import Setup
 from sidequest.tasks.majority import majority_score
 from sidequest.tasks.metrics import compute_all
+from sidequest.tasks.resampling import row_interval
 from sidequest.tasks.suite import Suite
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ class Trained:
 
     select, report: every metric of the primary. tasks: of the primary on *report*, and of all tasks when the goal is `average`.
     score, select_score: what the goal is, on *report* and on *select*. predictions: on *report*, by task.
-    calibration: of the exported model's probabilities, if asked for.
+    calibration: of the exported model's probabilities, if asked for. interval: of the primary's metric on *report*, at 95 % for
+    other rows; only of a model that is exported.
     """
 
     select: dict[str, float]
@@ -43,6 +45,7 @@ class Trained:
     majority: float | None
     predictions: dict[str, Any]
     calibration: Calibration | None = None
+    interval: tuple[float, float] | None = None
 
 
 def train_recipe(
@@ -124,6 +127,9 @@ def _train_recipe(
 
                 fitted = fit_temperature(setup.family, learner.model, suite.tasks[primary], place)
                 scores = replace(scores, calibration=fitted)
+        task = suite.tasks[primary]
+        interval = row_interval(task.metric, predictions[primary], task.splits["report"].target, task.labels)
+        scores = replace(scores, interval=interval)
         scores_record(setup, scores, seed).write(directory)
         if checkpoints is not None:
             checkpoints.remove()
@@ -144,6 +150,7 @@ def scores_record(setup: Setup, trained: Trained, seed: int) -> ScoresRecord:
         history=tuple(Evaluation(**entry) for entry in trained.history),
         training=Spent.of(trained.meter.cost(setup.single_run_work), trained.meter.seconds),
         majority=trained.majority,
+        interval=trained.interval,
     )
 
 

@@ -17,6 +17,9 @@ import numpy as np
 from sidequest.tasks.metrics import Values, compute, flatten_rows
 from sidequest.tasks.spans import spans, split_tags
 
+RESAMPLES = 2000
+MOST_WEIGHTS = 4_000_000  # in memory at once: 32 MB
+
 Finish = Callable[[np.ndarray], np.ndarray]  # sums [draws, statistics] → scores [draws]
 
 
@@ -85,6 +88,18 @@ def draws(rows: int, count: int, rng: np.random.Generator) -> np.ndarray:
     """Weights float64 [count, rows]: how often each row is among as many rows drawn with replacement."""
     drawn = rng.integers(0, rows, (count, rows)) + rows * np.arange(count)[:, None]
     return np.bincount(drawn.ravel(), minlength=count * rows).reshape(count, rows).astype(np.float64)
+
+
+def row_interval(
+    metric: str, predictions: Values, targets: Values, labels: Sequence[str] = ()
+) -> tuple[float, float] | None:
+    """The 95 % percentile interval of a score for other rows of the same kind; None where it is not a number."""
+    each, rows = resampler(metric, predictions, targets, labels), len(targets)
+    rng = np.random.default_rng([0, rows])
+    chunk = max(1, MOST_WEIGHTS // max(1, rows))
+    sizes = [min(chunk, RESAMPLES - start) for start in range(0, RESAMPLES, chunk)]
+    low, high = np.quantile(np.concatenate([each.scores(draws(rows, size, rng)) for size in sizes]), [0.025, 0.975])
+    return (float(low), float(high)) if np.isfinite([low, high]).all() else None
 
 
 # ---- classes ---------------------------------------------------------------------------------------------------------------

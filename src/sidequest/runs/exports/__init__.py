@@ -9,11 +9,12 @@ What a format cannot say is said in words, in the shell and in `EXPORT.md` besid
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sidequest.errors import SettingsError, unknown
+from sidequest.errors import SettingsError, SidequestError, unknown
 from sidequest.files import write_atomically
 from sidequest.recipe import Recipe
 from sidequest.runs.exports import plain, trainers
@@ -64,7 +65,13 @@ def export_recipe(
     if out.is_file():
         raise SettingsError(f"{out}: is a file; -o takes a directory for the export")
     train = train if train is not None else TrainSettings()
-    written = FORMATS[to].write(recipe, suite, train, out)
+    made = not out.exists()
+    try:
+        written = FORMATS[to].write(recipe, suite, train, out)
+    except SidequestError:
+        if made:  # a task that the format cannot hold, found after others were written
+            shutil.rmtree(out, ignore_errors=True)
+        raise
     said = notes(recipe, suite, to, train)
     path = out / NOTES
     write_atomically(path, _page(recipe, suite, to, train, said).encode())

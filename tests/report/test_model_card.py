@@ -1,0 +1,85 @@
+"""The card beside an exported model: verdict, interval, scores, recipe, data and cost, fit for a hub."""
+
+import pytest
+import yaml
+
+from sidequest.models.saved import ModelCard
+from sidequest.recipe import Recipe
+from sidequest.records.runs import ScoresRecord
+from sidequest.report.model_card import Facts, card_text
+from tests.helpers.trained import trained_digits
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    place = tmp_path_factory.mktemp("trained")
+    comparison = trained_digits(place, seeds=3)
+    return place, comparison
+
+
+@pytest.fixture
+def facts(trained):
+    place, comparison = trained
+    best = place / "best"
+    return Facts(
+        ModelCard.read_from(best / "model"), Recipe.read(best / "recipe.json"), ScoresRecord.read(best), comparison
+    )
+
+
+def test_training_writes_the_card_beside_the_weights(trained, facts):
+    place, comparison = trained
+    text = (place / "best" / "model" / "README.md").read_text()
+    assert text == card_text(facts)
+    row = comparison.row("all")
+    low, high = row.to_baseline.interval
+    assert comparison.verdict[1:] in text
+    assert f"95 % interval for other seeds and other report rows [{low:+.3f}, {high:+.3f}]" in text
+    scores = facts.scores
+    assert f"| accuracy | {scores.select['accuracy']:.4f} | {scores.report['accuracy']:.4f} |" in text
+    assert scores.interval[0] <= scores.report["accuracy"] <= scores.interval[1]
+    assert f"between {scores.interval[0]:.4f} and {scores.interval[1]:.4f} (95 %)" in text
+    for name in facts.recipe.tasks:
+        assert f"| 1 | `{name}` |" in text
+        assert facts.recipe.provenance["data"][name]["train"][:12] in text
+    assert f"this training: {scores.training.x:.1f}x" in text
+    assert str(place) not in text
+
+
+def test_hubs_read_its_head_as_they_define_it(facts):
+    from huggingface_hub import ModelCard as HubCard
+
+    card = HubCard(card_text(facts))
+    assert card.data.pipeline_tag == "image-classification"
+    assert card.data.library_name == "sidequest"
+    (result,) = card.data.eval_results
+    assert result.metric_type == "accuracy"
+    assert result.metric_value == round(facts.scores.report["accuracy"], 4)
+    assert result.dataset_split == "report"
+
+
+def test_what_was_not_compared_is_not_claimed(facts):
+    alone = card_text(Facts(facts.card, facts.recipe, facts.scores))
+    assert "Not shown: this recipe was not compared" in alone
+    few = facts.comparison.model_copy(update={"seeds": [0, 1]})
+    text = card_text(Facts(facts.card, facts.recipe, facts.scores, few))
+    assert "No verdict: 2 seeds cannot tell a difference from noise" in text
+    assert "95 % interval for" not in text
+
+
+def test_a_verdict_of_a_proxy_is_said_to_be_one(facts):
+    provenance = {**facts.recipe.provenance, "chosen_with": {"model": {"kind": "pooled"}}}
+    recipe = facts.recipe.model_copy(update={"provenance": provenance})
+    text = card_text(Facts(facts.card, recipe, facts.scores, facts.comparison, other_model=True))
+    assert "That was found with a model of kind `pooled`. For this model of kind `convnet` it is an assumption." in text
+
+
+def test_hostile_names_stay_in_their_place(facts):
+    name = "<script>alert(1)</script>|`x`\n# y: [z]"
+    task = facts.card.task.model_copy(update={"name": name, "labels": (name, "b")})
+    card = facts.card.model_copy(update={"task": task})
+    text = card_text(Facts(card, facts.recipe, facts.scores))
+    head, _, body = text.removeprefix("---\n").partition("---\n")
+    assert yaml.safe_load(head)["model-index"][0]["name"] == name
+    assert "\n# y" not in body
+    assert "# &lt;script&gt;" in body
+    assert "`<script>alert(1)</script>\\|'x' # y: [z]`" in body  # as code, which is shown and not read
