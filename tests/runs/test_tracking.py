@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import struct
 import sys
 
 import pytest
@@ -153,20 +154,33 @@ def test_mlflow_itself_reads_what_was_logged(tmp_path, monkeypatch):
     assert [(entry.step, entry.value) for entry in history] == [(1, 0.5), (2, 0.75)]
 
 
+def log_records(data: bytes, head: int = 7, block: int = 32768) -> list[bytes]:
+    """The records of a log in LevelDB's format, after wandb's own head: checksum, length and kind before each part."""
+    found, place = [b""], head
+    while place + 7 <= len(data):
+        if block - place % block < 7:
+            place += block - place % block
+            continue
+        length, kind = struct.unpack("<HB", data[place + 4 : place + 7])
+        found[-1] += data[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):  # whole, or the last part
+            found.append(b"")
+    return found[:-1]
+
+
 @pytest.mark.integration
 @needs("wandb")
 def test_wandb_offline_keeps_what_was_logged_in_its_file(tmp_path, monkeypatch):
     from wandb.proto import wandb_internal_pb2
-    from wandb.sdk.internal.datastore import DataStore
 
     monkeypatch.setenv("WANDB_MODE", "offline")
     with tracking(["wandb"], tmp_path / "run", "select", {"train": {"epochs": 3}}) as log:
         log({"heu-size/seed-0": {"select": 0.5}}, 2)
         log({"heu-size/seed-1": {"select": 0.75}}, 1)  # the next cell begins again
     (path,) = (tmp_path / "run" / "wandb").glob("offline-run-*/*.wandb")
-    store, seen, settings = DataStore(), [], {}
-    store.open_for_scan(str(path))
-    while (data := store.scan_data()) is not None:
+    seen, settings = [], {}
+    for data in log_records(path.read_bytes()):
         record = wandb_internal_pb2.Record()
         record.ParseFromString(data)
         items = {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}

@@ -194,7 +194,8 @@ class Comparison(Record):
     command: what repeats it. budget: the most that a selection could cost, in x. still_improving: whether the primary alone was
     still getting better on *select* when its training ended. tuning: what tuning the primary chose and cost, in a sentence.
     random_sizes: of the random subset on each seed, decided by the choices of `sized_by` when it was first drawn. long_as: the
-    method whose length `single-long` has, long_batches: that length on each seed. changes: what methods that were added changed of what was there before, in sentences.
+    method whose length `single-long` has, long_batches: that length on each seed. changes: what methods that were added changed
+    of what was there before, in sentences.
     """
 
     FILE: ClassVar[str] = "comparison.json"

@@ -60,12 +60,12 @@ def train_source(
         log({"final": {"select": trained.select, "report": trained.report}, "majority": trained.majority}, 0)
     if directory != source.directory or not (directory / "recipe.json").exists():
         recipe.write(directory / "recipe.json")  # so that the directory says what its model was trained on
-    facts = Facts(
+    told = Facts(
         ModelCard.read_from(directory / "model"),
         recipe,
         ScoresRecord.read(directory),
         source.comparison,
         source.other_model,
     )
-    write_model_card(directory / "model", facts)
+    write_model_card(directory / "model", told)
     return trained, write_run_page(directory, source.setup.suite, "train", command, setup.model)

@@ -38,7 +38,7 @@ class _TensorBoard:
     def __init__(self, directory: Path, name: str) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer: Any = SummaryWriter(str(directory / "tensorboard" / name))  # type: ignore[no-untyped-call]
+        self._writer: Any = SummaryWriter(str(directory / "tensorboard" / name))
 
     def settings(self, values: Mapping[str, Any]) -> None:
         lines = [f"| {key} | {value} |" for key, value in values.items()]
