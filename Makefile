@@ -4,12 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready.stamp
 
-.PHONY: demo test check lint types imports test-slow test-cluster bench clean
+.PHONY: demo test check lint types imports docs test-slow test-cluster bench clean
 
 demo: $(READY)
 	$(BIN)/sidequest demo
 
-test: lint types imports
+test: lint types imports docs
 	$(BIN)/python -m pytest --numprocesses 2
 
 check: test
@@ -23,6 +23,10 @@ types: $(READY)
 
 imports: $(READY)
 	$(BIN)/lint-imports
+
+# The documentation as a site; a broken link is an error.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest --numprocesses 2 -m slow

@@ -1,4 +1,4 @@
-"""What each candidate of an embedded suite does to its primary: the numbers in docs/log.md.
+"""What each candidate of an embedded suite does to its primary: the numbers in docs/log.
 
     python benchmarks/embedded_suites.py digits --seeds 10
     python benchmarks/embedded_suites.py planted --seeds 5

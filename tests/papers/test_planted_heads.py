@@ -16,7 +16,7 @@ from tests.helpers.planted_heads import ASKED, RELATEDNESS, planted_encoder, pla
 @pytest.mark.statistical
 @pytest.mark.parametrize("seed", [0, 1])
 def test_tau_orders_tasks_and_rows_by_relatedness(tmp_path, seed):
-    """The order held in each of eight seeds (docs/log.md): a false alarm is rarer than one in ten."""
+    """The order held in each of eight seeds (docs/log): a false alarm is rarer than one in ten."""
     suite = planted_suite(rows=192, seed=seed)
     model = HfSettings(encoder=str(planted_encoder(tmp_path / "encoder", seed)))
     setup = Setup(suite, model, TrainSettings(batch_size=16, learning_rate=2e-3))

@@ -94,7 +94,7 @@ def test_bad_rows_are_refused():
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_the_known_facts_hold_when_trained():
-    """The t statistics of 10 seeds in docs/log.md are beyond 5: with 5 seeds a false alarm has a probability below 1e-3."""
+    """The t statistics of 10 seeds in docs/log are beyond 5: with 5 seeds a false alarm has a probability below 1e-3."""
     from sidequest.learning.fit import fit
     from sidequest.numerics.statistics import paired_comparison
     from sidequest.recipe import Phase

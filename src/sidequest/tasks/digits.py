@@ -3,7 +3,7 @@
 The images are scikit-learn's (1,797 digits of 8 × 8 pixels from the UCI repository), so nothing is downloaded. A canvas is made
 as MultiMNIST's (Sener & Koltun 2018): both digits are enlarged to 16 × 16, one goes to the top-left corner of 20 × 20 pixels, the
 other to the bottom-right, and where they overlap the brighter pixel counts. The primary, `top-left`, asks for the first digit and
-has few labels. Trained 1:1 with the primary by the suite's defaults (the numbers are in docs/log.md):
+has few labels. Trained 1:1 with the primary by the suite's defaults (the numbers are in docs/log):
 
 ============== ================================================= ==============================
 candidate      what it asks for                                  effect on the primary

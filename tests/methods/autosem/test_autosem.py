@@ -360,7 +360,7 @@ def played(simulation, seeds):
 @pytest.mark.statistical
 def test_both_helpful_arms_of_eight_are_chosen():
     """50 seeds, default settings, at least 45 hits. A method that hits with probability 0.8 would pass in 5 of 100 draws,
-    one that hits with the 0.96 of docs/log.md would fail in 1 of 100; seeds are fixed."""
+    one that hits with the 0.96 of docs/log would fail in 1 of 100; seeds are fixed."""
     settings = stage1.BanditSettings()
     hits = sum({"arm-1", "arm-2"} <= set(stage1.select(state, settings)) for state in played(helpful(2, 8), 50))
     assert hits >= 45

@@ -9,7 +9,7 @@ Departures from the paper
 - γ is not given there; the released code has 0.3, with which an arm remembers three rounds and its utility cannot
   exceed 0.81. The default here is 0.05, and it decides which arm is drawn only: tasks are *selected* by the posterior of
   all rounds. By the decayed one, both helpful tasks of a simulation with eight are found about half as often
-  (docs/log.md); `utility=decayed` is the paper's.
+  (docs/log); `utility=decayed` is the paper's.
 - "Slightly stronger prior" of the primary is Beta(2, 1) to start with; like every arm it then forgets towards (α₀, β₀).
 - The first round has no predecessor: the untrained model is evaluated once.
 - Ratios that reduce to the same fraction are one mixture and are tried once; the bounds (20 and 5) are not in the paper
