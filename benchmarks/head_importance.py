@@ -31,7 +31,7 @@ from sidequest.model_settings import HfSettings
 from sidequest.models.encoders import resolve
 from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.setup import Setup
-from sidequest.search.head_cache import EvidenceCache
+from sidequest.search.head_cache import HeadStore
 from sidequest.settings import TrainSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
@@ -147,7 +147,7 @@ def memory(rows: int) -> bool:
         encoder = small_encoder(Path(place) / "encoder")
         for count in (rows // 4, rows):
             tasks = [random_task("primary", 64, 6), random_task("auxiliary", count, 6, 12)]
-            cache = EvidenceCache(str, Path(place) / f"cache-{count}")
+            cache = HeadStore(str, Path(place) / f"cache-{count}")
             learner = setup_of(tasks, encoder).learner(0, PowerStores(heads=cache))
             start = time.process_time()
             with PeakMemory() as peak:

@@ -33,7 +33,7 @@ from sidequest.progress import Progress
 from sidequest.recipe import Recipe
 from sidequest.records.comparisons import Comparison, MissingCell, Outcome
 from sidequest.report import autosem as figures
-from sidequest.report.style import save
+from sidequest.report.images import save
 from sidequest.report.tables import markdown_table
 from sidequest.runs.comparing import compare
 from sidequest.runs.selecting import local_trials

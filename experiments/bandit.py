@@ -23,8 +23,8 @@ from sidequest.methods.policies.exp3s import Exp3S, Exp3SSettings
 from sidequest.methods.policies.log import read_log
 from sidequest.numerics.off_policy import LogSums, improve_policy, improvement_rewards
 from sidequest.recipe import Recipe
+from sidequest.report.images import save
 from sidequest.report.policies import scores_over_time
-from sidequest.report.style import save
 from sidequest.report.tables import markdown_table
 from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials

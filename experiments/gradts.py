@@ -26,7 +26,7 @@ from sidequest.recipe import Recipe
 from sidequest.records.comparisons import Comparison, Outcome
 from sidequest.records.runs import SelectionRecord
 from sidequest.report import gradts as figures
-from sidequest.report.style import save
+from sidequest.report.images import save
 from sidequest.report.tables import markdown_table
 from sidequest.runs.cells import Job, run_job
 from sidequest.runs.peak_memory import PeakMemory

@@ -18,7 +18,7 @@ from sidequest.model_settings import AlphaVILSettings
 from sidequest.models import family as model_family
 from sidequest.models.base import Family
 from sidequest.report.alphavil import alphas_over_training, weights_over_training
-from sidequest.report.style import save
+from sidequest.report.images import save
 from sidequest.report.tables import markdown_table
 from sidequest.settings import TrainSettings
 from sidequest.tasks.loading import load_task

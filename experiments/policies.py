@@ -23,8 +23,8 @@ from sidequest.methods.policies.task_policy import policy_phase
 from sidequest.model_settings import HfSettings, PooledSettings
 from sidequest.numerics.statistics import paired_comparison
 from sidequest.recipe import Phase, Recipe
+from sidequest.report.images import save
 from sidequest.report.policies import candidate_scores, policy_against_sizes, policy_over_time, scores_over_time
-from sidequest.report.style import save
 from sidequest.report.tables import markdown_table
 from sidequest.runs.driver import run_method
 from sidequest.runs.setup import Setup

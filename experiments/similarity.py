@@ -27,7 +27,7 @@ from sidequest.recipe import Recipe
 from sidequest.records.comparisons import Outcome
 from sidequest.report import similarity as figures
 from sidequest.report.flat_map import flat_map
-from sidequest.report.style import save
+from sidequest.report.images import save
 from sidequest.report.tables import markdown_table
 from sidequest.runs.cells import Job, run_job
 from sidequest.runs.setup import Setup

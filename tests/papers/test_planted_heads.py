@@ -8,7 +8,7 @@ from sidequest.learning.torch.powers import PowerStores
 from sidequest.methods.gradts.gradts import FgSettings, GradTSFg
 from sidequest.model_settings import HfSettings
 from sidequest.runs.setup import Setup
-from sidequest.search.head_cache import EvidenceCache
+from sidequest.search.head_cache import HeadStore
 from sidequest.settings import TrainSettings
 from tests.helpers.planted_heads import ASKED, RELATEDNESS, planted_encoder, planted_suite
 
@@ -20,7 +20,7 @@ def test_tau_orders_tasks_and_rows_by_relatedness(tmp_path, seed):
     suite = planted_suite(rows=192, seed=seed)
     model = HfSettings(encoder=str(planted_encoder(tmp_path / "encoder", seed)))
     setup = Setup(suite, model, TrainSettings(batch_size=16, learning_rate=2e-3))
-    learner = setup.learner(seed, PowerStores(heads=EvidenceCache(setup.facts_alone, tmp_path / "cache")))
+    learner = setup.learner(seed, PowerStores(heads=HeadStore(setup.facts_alone, tmp_path / "cache")))
     method, rng = GradTSFg(FgSettings(warmup_epochs=4, threshold=0.2), seed=seed), np.random.default_rng(0)
     state = method.start(setup.pool, rng)
     for _ in ASKED:

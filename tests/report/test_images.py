@@ -1,25 +1,24 @@
-"""Figures as files: drawn by a browser, or without one as far as that goes."""
+"""Figures as files: pictures by kaleido, and html without it."""
 
 import struct
+import sys
 from xml.etree import ElementTree
 
 import plotly.graph_objects as go
 import pytest
 
 from sidequest.errors import SidequestError
-from sidequest.report.browser import BrowserFailed, find_browser
 from sidequest.report.gradts import tau_between_tasks
 from sidequest.report.images import file_name, parse_formats, save_figures
 from sidequest.report.policies import policy_over_time
+from tests.helpers.browser import has_browser
 from tests.helpers.run_directories import HOSTILE, evidences
 
 FIGURES = {"tau": tau_between_tasks(evidences()["gradts-fg"]), "policy": policy_over_time(evidences()["exp3s"])}
 
 
 @pytest.mark.integration
-@pytest.mark.skipif(
-    find_browser() is None, reason="no Chromium or Chrome on the PATH, and SIDEQUEST_BROWSER names none"
-)
+@pytest.mark.skipif(not has_browser(), reason="no Chromium or Chrome on the PATH")
 def test_a_browser_draws_heat_maps_too(tmp_path):
     written, messages = save_figures(FIGURES, tmp_path, ["svg", "png", "html"])
     assert messages == []
@@ -34,21 +33,18 @@ def test_a_browser_draws_heat_maps_too(tmp_path):
     assert cells.count("<image") == 1  # a heat map is a picture inside the SVG
 
 
-def test_without_a_browser_simple_figures_are_drawn_and_a_message_says_the_rest(tmp_path, monkeypatch):
-    monkeypatch.setenv("SIDEQUEST_BROWSER", "no-such-browser")
-    assert find_browser() is None
-    written, messages = save_figures(FIGURES, tmp_path, ["svg", "png"])
-    assert [path.name for path in written] == ["policy.svg"]
-    assert len(messages) == 1
-    assert "no browser found" in messages[0]
-    assert "SVG of 1 of 2 figures" in messages[0]
-
-
-def test_a_program_that_is_no_browser_fails_with_its_name(tmp_path):
-    from sidequest.report.browser import Browser
-
-    with pytest.raises(BrowserFailed, match="true"), Browser("/bin/true", timeout=5):
-        pass
+@pytest.mark.parametrize("missing", ["kaleido", "browser"])
+def test_without_an_engine_html_is_written_and_a_sentence_says_what_to_install(tmp_path, monkeypatch, missing):
+    if missing == "kaleido":
+        monkeypatch.setitem(sys.modules, "kaleido", None)
+    else:
+        pytest.importorskip("kaleido")
+        monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "no-such-browser"))
+    written, (message,) = save_figures(FIGURES, tmp_path, ["svg", "png"])
+    assert {path.name for path in written} == {"tau.html", "policy.html"}
+    assert "pip install 'sidequest[figures]'" in message
+    assert "written as html" in message
+    assert not list(tmp_path.glob("*.svg"))
 
 
 def test_interactive_figures_offer_no_upload(tmp_path):

@@ -2,14 +2,12 @@
 
 import pytest
 
-from sidequest.report.browser import Browser, find_browser
+from tests.helpers.browser import Browser, has_browser
 from tests.helpers.run_directories import ENDING, HOSTILE
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.skipif(
-        find_browser() is None, reason="no Chromium or Chrome on the PATH, and SIDEQUEST_BROWSER names none"
-    ),
+    pytest.mark.skipif(not has_browser(), reason="no Chromium or Chrome on the PATH"),
 ]
 
 # Opens everything, then waits until each figure on the page has been drawn; a figure that never is runs into the limit.

@@ -10,7 +10,7 @@ import pytest
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import HeadImportance, Warmup
 from sidequest.learning.torch.powers import PowerStores
-from sidequest.search.head_cache import EvidenceCache
+from sidequest.search.head_cache import HeadStore
 from tests.helpers.tiny_suites import task, tiny_setup
 
 WARMUP = Warmup(epochs=1)
@@ -33,9 +33,9 @@ def refuse(meter):
 
 def test_what_was_stored_is_found_with_its_cost(tmp_path):
     values = np.random.default_rng(0).random((10, 2, 3), dtype=np.float32)
-    first = EvidenceCache(lambda task: "facts", tmp_path)
+    first = HeadStore(lambda task: "facts", tmp_path)
     stored = first.of("t", WARMUP, rows_of(values))
-    again = EvidenceCache(lambda task: "facts", tmp_path)
+    again = HeadStore(lambda task: "facts", tmp_path)
     found = again.of("t", WARMUP, refuse)
     for record in (stored, found):
         np.testing.assert_allclose(record.total(), values.sum(0, dtype=np.float64))
@@ -51,13 +51,13 @@ def test_what_was_stored_is_found_with_its_cost(tmp_path):
 
 def test_rows_are_read_in_chunks(tmp_path, monkeypatch):
     monkeypatch.setattr("sidequest.search.head_cache.CHUNK", 4)
-    record = EvidenceCache(str, tmp_path).of("t", WARMUP, rows_of(np.ones((10, 2, 3), np.float32)))
+    record = HeadStore(str, tmp_path).of("t", WARMUP, rows_of(np.ones((10, 2, 3), np.float32)))
     assert [len(ids) for ids, _ in record.rows()] == [4, 4, 2]
 
 
 def test_any_difference_is_another_entry(tmp_path):
     facts = {"a": 1}
-    cache = EvidenceCache(lambda task: {"task": task, **facts}, tmp_path)
+    cache = HeadStore(lambda task: {"task": task, **facts}, tmp_path)
     values = np.ones((1, 1, 1), np.float32)
     places = {cache.of("t", WARMUP, rows_of(values)).directory}
     places.add(cache.of("u", WARMUP, rows_of(values)).directory)
@@ -73,7 +73,7 @@ def test_a_computation_that_fails_leaves_nothing(tmp_path):
         yield np.arange(1), np.ones((1, 1, 1), np.float32)
         raise KeyboardInterrupt
 
-    cache = EvidenceCache(str, tmp_path)
+    cache = HeadStore(str, tmp_path)
     with pytest.raises(KeyboardInterrupt):
         cache.of("t", WARMUP, breaks)
     assert [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".lock"] == []
@@ -82,17 +82,17 @@ def test_a_computation_that_fails_leaves_nothing(tmp_path):
 
 def test_the_slower_of_two_processes_takes_what_the_faster_left(tmp_path, monkeypatch):
     """As on a system without locks: both compute, and one entry is left."""
-    monkeypatch.setattr("sidequest.search.head_cache.locked", lambda path: nullcontext())
+    monkeypatch.setattr("sidequest.store.locked", lambda path: nullcontext())
     values = np.ones((2, 1, 1), np.float32)
-    faster = EvidenceCache(str, tmp_path)
+    faster = HeadStore(str, tmp_path)
 
     def slow(meter):
         faster.of("t", WARMUP, rows_of(values))
         yield from rows_of(values)(meter)
 
-    record = EvidenceCache(str, tmp_path).of("t", WARMUP, slow)
+    record = HeadStore(str, tmp_path).of("t", WARMUP, slow)
     np.testing.assert_array_equal(record.total(), [[2.0]])
-    assert len(list(tmp_path.rglob("record.json"))) == 1
+    assert len(list(tmp_path.rglob("entry.json"))) == 1
 
 
 def test_one_process_computes_while_the_others_wait(tmp_path):
@@ -105,7 +105,7 @@ def test_one_process_computes_while_the_others_wait(tmp_path):
         yield from rows_of(values)(meter)
 
     def ask():
-        cache = EvidenceCache(str, tmp_path)
+        cache = HeadStore(str, tmp_path)
         cache.of("t", WARMUP, slow)
         summaries.append(cache.summary())
 
@@ -120,7 +120,7 @@ def test_one_process_computes_while_the_others_wait(tmp_path):
 
 def test_a_learner_finds_what_another_computed_and_is_charged_the_same(tmp_path, encoder):
     def run(setup):
-        cache = EvidenceCache(setup.facts_alone, tmp_path)
+        cache = HeadStore(setup.facts_alone, tmp_path)
         learner = setup.learner(0, PowerStores(heads=cache))
         totals = [learner[HeadImportance].head_importance(name, WARMUP) for name in setup.suite.tasks]
         return totals, _without_seconds(learner.meter), cache.summary()
@@ -144,7 +144,7 @@ def test_a_learner_finds_what_another_computed_and_is_charged_the_same(tmp_path,
 
 def test_rows_come_from_the_pass_that_gave_the_total(tmp_path, encoder):
     setup = tiny_setup(encoder, [task("one")])
-    learner = setup.learner(0, PowerStores(heads=EvidenceCache(setup.facts_alone, tmp_path)))
+    learner = setup.learner(0, PowerStores(heads=HeadStore(setup.facts_alone, tmp_path)))
     total = learner[HeadImportance].head_importance("one", WARMUP)
     charged = learner.meter.work
     rows = np.concatenate([values for _, values in learner[HeadImportance].instance_importance("one", WARMUP)])

@@ -11,7 +11,7 @@ NAME = "report"
 HELP = (
     "Write the page of a run directory of `select`, `train` or `compare`: one HTML file that needs no network, and every "
     "table as csv.\n\n"
-    "With --figures also every figure as a file, for papers; SVG and PNG are drawn by an installed Chromium or Chrome.\n\n"
+    "With --figures also every figure as a file, for papers; SVG and PNG need the extra `figures` and Chrome or Chromium.\n\n"
     "Example: sidequest report runs/compare --open\n\n"
     "Example: sidequest report runs/compare --figures svg,png"
 )

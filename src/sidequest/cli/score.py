@@ -95,7 +95,7 @@ def command(
 
         results.write(out)
         figure = regret_against_cost(standings)
-        save_figures({"regret-against-cost": figure}, out, ["html", "svg", "png"])  # without a browser only html
+        save_figures({"regret-against-cost": figure}, out, ["html", "svg", "png"])  # without kaleido only html
     if as_json:
         typer.echo(json.dumps(results.to_json(), indent=2))
     else:

@@ -17,9 +17,9 @@ import torch
 from safetensors import SafetensorError
 
 from sidequest.errors import SettingsError
-from sidequest.files import cache_directory, write_atomically
 from sidequest.models.base import seeded
 from sidequest.models.local_encoders import demo_directory
+from sidequest.store import remembered_digest
 
 # What an encoder's directory may hold besides its weights; everything else (ONNX copies, model cards) is left alone.
 SMALL_FILES = (
@@ -66,7 +66,7 @@ class Encoder:
         """A digest of configuration and weights: equal for equal contents, wherever they lie."""
         digest = hashlib.sha256((self.directory / "config.json").read_bytes())
         for path in self.weights():
-            digest.update(file_digest(path).encode())
+            digest.update(remembered_digest(path).encode())
         return digest.hexdigest()
 
     def pools_by_mean(self) -> bool:
@@ -120,19 +120,6 @@ def _download(name: str) -> Path:
             f"model.encoder={name}: neither a directory nor `minilm`, and it could not be fetched from the hub "
             f"({type(error).__name__}: {reason[0] if reason else 'no details'})"
         ) from None
-
-
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file, remembered by (path, size, time of change) so that large weights are read once."""
-    facts = path.resolve().stat()
-    key = hashlib.sha256(f"{path.resolve()}\0{facts.st_size}\0{facts.st_mtime_ns}".encode()).hexdigest()
-    memory = cache_directory() / "fingerprints" / key
-    if memory.is_file():
-        return memory.read_text(encoding="ascii")
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    write_atomically(memory, found.encode("ascii"))
-    return found
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ Where the task is scored by the mean over classes (`macro_f1`), rare classes cou
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from sidequest.errors import SidequestError
-from sidequest.files import cache_directory, digest, write_atomically
+from sidequest.files import digest
 from sidequest.numerics.likelihoods import Choice, Sigmoids, Softmax
 from sidequest.numerics.linear_models import LinearModel, logistic, ridge
+from sidequest.store import ContentStore, Entry, save_arrays
 from sidequest.tasks.class_weights import class_weights
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.splits import generator, limit
@@ -89,14 +88,14 @@ def read_out(
     persist: bool = True,
 ) -> ReadOut:
     """The read-out of a task's train rows. key: plain data that identifies the features; standardise: a regression's targets."""
+    if not persist:
+        return ReadOut(task, fit(task, features_of, standardise), features_of)
     name = digest([VERSION, key, task.fingerprints["train"]])
-    place = cache_directory() / "readouts" / f"{name[:32]}.npz"
-    model = _load(place) if persist else None
-    if model is None:
-        model = fit(task, features_of, standardise)
-        if persist:
-            write_atomically(place, _bytes(model))
-    return ReadOut(task, model, features_of)
+
+    def make(directory: Path) -> dict[str, Any]:
+        return _save(fit(task, features_of, standardise), directory)
+
+    return ReadOut(task, _load(ContentStore("readouts").get_or_make(name, make)), features_of)
 
 
 def fit(task: Task, features_of: FeaturesOf, standardise: Callable[[np.ndarray], np.ndarray]) -> LinearModel:
@@ -149,26 +148,14 @@ def _chunks(examples: Examples) -> Iterator[Examples]:
         yield examples.take(np.arange(start, min(start + CHUNK, len(examples))))
 
 
-def _bytes(model: LinearModel) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        mean=model.mean,
-        scale=model.scale,
-        weight=model.weight,
-        bias=model.bias,
-        strength=model.strength,
-        tried=np.array(list(model.losses.items()), dtype=np.float64).reshape(-1, 2),
-    )
-    return buffer.getvalue()
+def _save(model: LinearModel, directory: Path) -> dict[str, Any]:
+    arrays = {name: getattr(model, name) for name in ("mean", "scale", "weight", "bias", "strength")}
+    save_arrays(directory, {**arrays, "tried": np.array(list(model.losses.items()), dtype=np.float64).reshape(-1, 2)})
+    return {}
 
 
-def _load(place: Path) -> LinearModel | None:
-    """A stored model; None where there is none, or a damaged one (the archive has checksums)."""
-    try:
-        with np.load(place, allow_pickle=False) as stored:
-            tried = {float(strength): float(loss) for strength, loss in stored["tried"]}
-            mean, scale, weight, bias = (stored[name] for name in ("mean", "scale", "weight", "bias"))
-            return LinearModel(mean, scale, weight, bias, float(stored["strength"]), tried)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None
+def _load(entry: Entry) -> LinearModel:
+    stored = entry.arrays()
+    tried = {float(strength): float(loss) for strength, loss in stored["tried"]}
+    mean, scale, weight, bias = (stored[name] for name in ("mean", "scale", "weight", "bias"))
+    return LinearModel(mean, scale, weight, bias, float(stored["strength"]), tried)

@@ -2,7 +2,8 @@
 
 A store is a directory of shards. A shard is written once and never changed: `<name>.npy` holds the values of many items one
 after another, `<name>.npz` says which items and where. Both are renamed into place, the values first, so that a shard which can
-be seen is whole. Any number of processes may read and write at once; at worst they store the same item twice.
+be seen is whole; a shard that does not fit its digest is left alone, and its items are computed again. Any number of processes
+may read and write at once; at worst they store the same item twice.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ import io
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
 from sidequest.files import atomic_file, write_atomically
+from sidequest.locks import locked
+from sidequest.store import remembered_digest
 
 ORPHAN_AGE = 86_400  # seconds after which values without an index are the remains of a crash, not of a write under way
 
@@ -83,8 +87,11 @@ class Store:
                 try:
                     with np.load(path, allow_pickle=False) as index:
                         keys, lengths = index["keys"], index["lengths"]
+                        wanted = str(index["sha256"]) if "sha256" in index else None  # older shards have no digest
+                    if wanted is not None and remembered_digest(path.with_suffix(".npy")) != wanted:
+                        continue
                     values = np.load(path.with_suffix(".npy"), mmap_mode="r", allow_pickle=False)
-                except (OSError, ValueError, KeyError):
+                except (OSError, ValueError, KeyError, EOFError, BadZipFile):
                     continue  # damaged or deleted: its items are computed again
                 if values.shape == (int(lengths.sum()), *self.tail) and values.dtype == self.dtype:
                     found.append((keys, lengths, values))
@@ -114,28 +121,21 @@ class Store:
         self.directory.mkdir(parents=True, exist_ok=True)
         self._sweep()
         name = uuid.uuid4().hex
-        with atomic_file(self.directory / f"{name}.npy") as file:
+        values_file = self.directory / f"{name}.npy"
+        with atomic_file(values_file) as file:
             np.save(file, values, allow_pickle=False)
         index = io.BytesIO()
-        np.savez(index, keys=keys, lengths=lengths)
+        np.savez(index, keys=keys, lengths=lengths, sha256=np.str_(remembered_digest(values_file)))
         write_atomically(self.directory / f"{name}.npz", index.getvalue())
         self.refresh()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
         """One process computes while the others wait, and then find what they need. Where locks do not exist, all compute."""
-        try:
-            import fcntl
-        except ImportError:
-            yield
-            return
         if self.directory is None:
             yield
             return
-        self.directory.mkdir(parents=True, exist_ok=True)
-        with (self.directory / ".lock").open("w") as lock:
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(self.directory / ".lock"):
             self.refresh()
             yield
 

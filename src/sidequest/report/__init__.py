@@ -2,5 +2,5 @@
 
 One file per method or theme with functions `evidence -> plotly figure`; `style` has the shared look and `save`. `page` puts them
 into one HTML file: `reading` opens the directory, `sections` and `provenance` say what is shown, `evidence` lists the figures of
-a recipe, `embedding` makes data safe inside a page. `images` writes figures as files with the help of `browser`.
+a recipe, `embedding` makes data safe inside a page. `images` writes figures as files.
 """

@@ -1,26 +1,18 @@
-"""Figures as files for papers: SVG and PNG drawn by a browser with plotly itself, and interactive HTML.
-
-Without a browser, SVG of the simple kinds of figure is drawn by `svg`; of the others a message says what is missing.
-"""
+"""Figures as files for papers: interactive HTML, and SVG and PNG drawn by kaleido (extra `figures`) with an installed Chrome or
+Chromium. Where they are missing, HTML is written instead and a sentence says why."""
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from urllib.parse import unquote
 
 import plotly.graph_objects as go
 
 from sidequest.errors import SettingsError, unknown
-from sidequest.files import write_atomically
-from sidequest.report.browser import Browser, BrowserFailed
 from sidequest.report.embedding import escaped
 from sidequest.report.style import CONFIG
-from sidequest.report.svg import can_draw, to_svg
 
 FORMATS = ("svg", "png", "html")
 WIDTH, HEIGHT = 800, 450
@@ -37,33 +29,47 @@ def parse_formats(text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+class NoEngine(Exception):
+    """Kaleido or the browser that it needs is missing, or does not start."""
+
+
 def save_figures(
-    figures: Mapping[str, go.Figure], directory: Path, formats: Iterable[str]
+    figures: Mapping[str, go.Figure],
+    directory: Path,
+    formats: Iterable[str],
+    *,
+    width: int = WIDTH,
+    height: int = HEIGHT,
 ) -> tuple[list[Path], list[str]]:
-    """Write each figure in each format into the directory; returns the files, and messages about what could not be done."""
+    """Write each figure in each format into the directory; returns the files, and messages about what could not be done.
+
+    width, height: of pictures; a figure with a height of its own keeps it.
+    """
     wanted = list(formats)
+    pictures = [form for form in wanted if form != "html"]
     directory.mkdir(parents=True, exist_ok=True)
+    messages = []
     written: list[Path] = []
-    stems = {name: directory / file_name(name) for name in figures}
+    if pictures and figures:
+        try:
+            written = _draw(figures, directory, pictures, width, height)
+        except NoEngine as reason:
+            messages.append(
+                f"SVG and PNG need `pip install 'sidequest[figures]'` and Chrome or Chromium ({reason}): figures are written as "
+                "html, whose camera button saves SVG"
+            )
+            wanted.append("html")
     if "html" in wanted:
         for name, figure in figures.items():
-            written.append(_with_suffix(stems[name], "html"))
+            written.append(directory / f"{file_name(name)}.html")
             figure.write_html(written[-1], include_plotlyjs="directory", config=CONFIG)
-    pictures = [form for form in wanted if form != "html"]
-    if not pictures or not figures:
-        return written, []
-    try:
-        with Browser() as browser:
-            return [*written, *_drawn_by(browser, figures, stems, pictures)], []
-    except BrowserFailed as error:
-        simple = {name: figure for name, figure in figures.items() if can_draw(figure)} if "svg" in pictures else {}
-        for name, figure in simple.items():
-            written.append(_with_suffix(stems[name], "svg"))
-            write_atomically(written[-1], to_svg(figure, width=WIDTH, height=HEIGHT).encode())
-        return written, [
-            f"{error}. Drawn without it: SVG of {len(simple)} of {len(figures)} figures. The page itself saves any figure as "
-            f"SVG by its camera button."
-        ]
+    return written, messages
+
+
+def save(figure: go.Figure, stem: Path, *, width: int = WIDTH, height: int = HEIGHT) -> list[Path]:
+    """Write `stem.html` (interactive, without network; plotly.js lies beside it) and, where they can be drawn, `stem.svg` and
+    `stem.png`. Returns what was written."""
+    return save_figures({stem.name: figure}, stem.parent, FORMATS, width=width, height=height)[0]
 
 
 def file_name(name: str) -> str:
@@ -71,33 +77,26 @@ def file_name(name: str) -> str:
     return re.sub(r"[^\w.+-]+", "_", name).strip("._") or "figure"
 
 
-def _drawn_by(
-    browser: Browser, figures: Mapping[str, go.Figure], stems: Mapping[str, Path], formats: list[str]
-) -> list[Path]:
-    from plotly.offline import get_plotlyjs
-
-    written = []
-    with tempfile.TemporaryDirectory(prefix="sidequest-figures-") as place:
-        page = Path(place) / "draw.html"
-        page.write_text('<!doctype html><meta charset="utf-8"><script src="plotly.js"></script>', encoding="utf-8")
-        page.with_name("plotly.js").write_text(get_plotlyjs(), encoding="utf-8")
-        browser.open(page, width=WIDTH, height=HEIGHT)
-        for name, figure in figures.items():
-            plain = escaped(json.loads(figure.to_json()))
-            height = plain["layout"].get("height") or HEIGHT
-            for form in formats:
-                options = {"format": form, "width": WIDTH, "height": height, "scale": 2 if form == "png" else 1}
-                uri = browser.evaluate(f"Plotly.toImage({json.dumps(plain)}, {json.dumps(options)})")
-                written.append(_with_suffix(stems[name], form))
-                write_atomically(written[-1], _content(uri))
-    return written
-
-
-def _content(uri: str) -> bytes:
-    """The bytes of a data URI: SVG comes as quoted text, PNG as base64."""
-    head, _, body = uri.partition(",")
-    return base64.b64decode(body) if head.endswith(";base64") else unquote(body).encode()
-
-
-def _with_suffix(stem: Path, form: str) -> Path:
-    return stem.with_name(f"{stem.name}.{form}")  # not with_suffix: a method's name may hold a dot
+def _draw(figures: Mapping[str, go.Figure], directory: Path, formats: list[str], width: int, height: int) -> list[Path]:
+    try:
+        import kaleido
+    except ImportError:
+        raise NoEngine("kaleido is not installed") from None
+    jobs = []
+    for name, figure in figures.items():
+        plain = escaped(json.loads(figure.to_json()))
+        for form in formats:
+            size = {
+                "width": width,
+                "height": plain["layout"].get("height") or height,
+                "scale": 2 if form == "png" else 1,
+            }
+            path = directory / f"{file_name(name)}.{form}"  # not with_suffix: a method's name may hold a dot
+            jobs.append({"fig": plain, "path": path, "opts": {"format": form, **size}})
+    offline = kaleido.PageGenerator(mathjax=False)  # by default it fetches MathJax from the network
+    try:
+        kaleido.write_fig_from_object_sync(jobs, kopts={"page_generator": offline}, cancel_on_error=True)
+    except Exception as error:  # kaleido and the browser's driver have errors of many kinds
+        first = (str(error).strip().splitlines() or [""])[0]
+        raise NoEngine(f"{type(error).__name__}: {first}") from None
+    return [job["path"] for job in jobs]

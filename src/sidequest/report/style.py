@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
@@ -65,24 +63,3 @@ def add_band(figure: go.Figure, x: Values, low: Values, high: Values, colour: st
         hoverinfo="skip",
         showlegend=False,
     )
-
-
-def save(figure: go.Figure, stem: Path, *, width: int = 800, height: int = 450) -> list[Path]:
-    """Write `stem.html` (interactive, without network; plotly.js lies beside it) and, where `kaleido` is installed (extra
-    `figures`), `stem.svg` and `stem.png`; without it, `stem.svg` of the kinds of figure that `svg` can draw. Returns what was
-    written."""
-    from sidequest.report.svg import can_draw, to_svg
-
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    page = stem.with_suffix(".html")
-    figure.write_html(page, include_plotlyjs="directory", config=CONFIG)
-    written = [page]
-    if importlib.util.find_spec("kaleido") is not None:
-        for suffix in (".svg", ".png"):
-            path = stem.with_suffix(suffix)
-            figure.write_image(path, width=width, height=height, scale=2 if suffix == ".png" else 1)
-            written.append(path)
-    elif can_draw(figure):
-        written.append(stem.with_suffix(".svg"))
-        written[-1].write_text(to_svg(figure, width=width, height=height), encoding="utf-8")
-    return written

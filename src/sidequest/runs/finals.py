@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sidequest.errors import SidequestError
-from sidequest.files import cache_directory, digest
+from sidequest.files import digest
 from sidequest.learning.meter import Meter
 from sidequest.methods.base import Plan
 from sidequest.recipe import Recipe
 from sidequest.records.base import Known, Record
 from sidequest.records.runs import Evaluation, Spent
-from sidequest.runs.predictions import read_predictions, write_predictions
+from sidequest.runs.predictions import PREDICTIONS, read_predictions, write_predictions
 from sidequest.runs.setup import Setup
 from sidequest.runs.training import Trained, own_weights, train_recipe
 from sidequest.search.trials import TrialCache, TrialResult, plan_key
+from sidequest.store import ContentStore
 
 
 class FinalRecord(Record):
@@ -24,7 +24,6 @@ class FinalRecord(Record):
 
     FILE: ClassVar[str] = "final.json"
     MADE_BY: ClassVar[str] = "sidequest compare"
-    SEALED: ClassVar[bool] = True
 
     score: Known
     select_score: Known
@@ -43,25 +42,6 @@ class Final:
     predictions: dict[str, Any]
 
 
-class Finals:
-    """Final trainings by key: `KEY.json` and, written before it, `KEY.npz`. Shared by all methods, runs and processes."""
-
-    def __init__(self, directory: Path | None = None) -> None:
-        self.directory = directory if directory is not None else cache_directory() / "finals"
-
-    def get(self, key: str) -> Final | None:
-        """What is damaged or was left by an older sidequest is trained again."""
-        try:
-            record = FinalRecord.read_if_there(self.directory / f"{key}.json")
-            return None if record is None else Final(record, read_predictions(self.directory / f"{key}.npz"))
-        except (SidequestError, ValueError):
-            return None
-
-    def put(self, key: str, final: Final) -> None:
-        write_predictions(self.directory / f"{key}.npz", final.predictions)
-        final.record.write(self.directory / f"{key}.json")
-
-
 def train_once(setup: Setup, recipe: Recipe, seed: int, run: Path | None = None) -> Final:
     """Train and score; the same phases and seed are trained once, whichever method asked for them.
 
@@ -74,17 +54,19 @@ def train_once(setup: Setup, recipe: Recipe, seed: int, run: Path | None = None)
     plan = Plan(phases=recipe.phases, seed=seed)
     report = {name: task.fingerprints.get("report") for name, task in setup.suite.tasks.items()}
     used = setup.suite.tasks if setup.suite.goal == "average" else [setup.suite.primary]
-    key = digest([plan_key(plan, facts), [report[name] for name in used]])
-    finals = Finals()
-    if (known := finals.get(key)) is not None:
-        return known
-    trained = train_recipe(setup, recipe, seed)
-    # A final training is also a trial, with the same score on *select*: a method may find it and not pay again.
-    meter = Meter.from_json({**trained.meter.to_json(), "trials": 1})
-    TrialCache().put(plan_key(plan, facts), TrialResult(trained.select_score, trained.history, meter))
-    final = _final(setup, trained)
-    finals.put(key, final)
-    return final
+    key = digest([FinalRecord.VERSION, plan_key(plan, facts), [report[name] for name in used]])
+
+    def make(directory: Path) -> dict[str, Any]:
+        trained = train_recipe(setup, recipe, seed)
+        # A final training is also a trial, with the same score on *select*: a method may find it and not pay again.
+        meter = Meter.from_json({**trained.meter.to_json(), "trials": 1})
+        TrialCache().put(plan_key(plan, facts), TrialResult(trained.select_score, trained.history, meter))
+        final = _final(setup, trained)
+        write_predictions(directory / PREDICTIONS, final.predictions)
+        return final.record.to_json()
+
+    entry = ContentStore("finals").get_or_make(key, make)
+    return Final(FinalRecord.of(dict(entry.data), entry.directory), read_predictions(entry.directory / PREDICTIONS))
 
 
 def _final(setup: Setup, trained: Trained) -> Final:

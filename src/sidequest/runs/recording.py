@@ -8,11 +8,8 @@ some of the rows that were chosen. The report is drawn from these files alone, s
 
 from __future__ import annotations
 
-import base64
 import os
 import platform
-import struct
-import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,7 @@ from sidequest.model_settings import ModelSettings
 from sidequest.models.token_limit import section_limit
 from sidequest.recipe import Recipe
 from sidequest.records.runs import ExamplesRecord, FactsRecord
+from sidequest.report.png import png_data_uri
 from sidequest.runs.directory import versions
 from sidequest.runs.showing import SHAPE_ONLY, examples_of
 from sidequest.tasks.check import check_suite
@@ -71,19 +69,3 @@ def plain_examples(recipe: Recipe, suite: Suite) -> list[dict[str, Any]]:
                     row["texts"][column] = text[:LONGEST_TEXT] + "…"
             row["target"] = row["target"][:LONGEST_TEXT]
     return tasks
-
-
-def png_data_uri(image: np.ndarray) -> str:
-    """A picture [channels, height, width] as a grey PNG: the mean of its channels, from its darkest to its brightest."""
-    grey = np.asarray(image, dtype=np.float64).mean(axis=0)
-    low, high = float(grey.min()), float(grey.max())
-    pixels = np.round((grey - low) / ((high - low) or 1.0) * 255).astype(np.uint8)
-    height, width = pixels.shape
-    raw = b"".join(b"\x00" + row.tobytes() for row in pixels)  # filter type 0 before each line
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b"")
-    return "data:image/png;base64," + base64.b64encode(data).decode("ascii")

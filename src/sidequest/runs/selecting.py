@@ -19,7 +19,7 @@ from sidequest.runs.holding import holding
 from sidequest.runs.setup import Setup
 from sidequest.search.discriminator_places import DiscriminatorPlaces
 from sidequest.search.executors import Executor, Session, WorkerJournal, as_executor
-from sidequest.search.head_cache import EvidenceCache
+from sidequest.search.head_cache import HeadStore
 from sidequest.search.parallel_trials import Shared, TrialListener, Trials
 from sidequest.search.trials import LocalTrials, TrialResult, TrialRunner
 from sidequest.settings import Settings
@@ -86,7 +86,7 @@ def _select(
             return Recipe.read(done)
     from sidequest.learning.torch.powers import PowerStores  # imports torch, which a run that is done does not need
 
-    heads = EvidenceCache(setup.facts_alone)
+    heads = HeadStore(setup.facts_alone)
     learner = setup.learner(method.seed, PowerStores(heads, DiscriminatorPlaces(setup.facts_together)))
     on_round: OnRound | None = None
     if progress is not None:

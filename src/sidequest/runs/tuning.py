@@ -21,7 +21,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sidequest.errors import SettingsError
-from sidequest.files import cache_directory, digest, read_json, write_json
+from sidequest.files import digest, read_json, write_json
 from sidequest.learning.meter import Meter
 from sidequest.methods.base import Plan
 from sidequest.model_settings import model_settings
@@ -33,6 +33,7 @@ from sidequest.runs.setup import Setup
 from sidequest.search.executors import Ahead, Executor, Session, as_executor
 from sidequest.search.trials import TrialResult
 from sidequest.settings import TrainSettings, parse
+from sidequest.store import ContentStore
 from sidequest.tasks.examples import concatenate
 from sidequest.tasks.splits import carve, generator
 from sidequest.tasks.suite import Suite
@@ -168,16 +169,15 @@ def tune(
     """
     setup = Setup(setup.suite.subset([]), setup.model, setup.train)
     key = digest({"facts": setup.facts([]), "trainings": trainings, "seed": seed, "version": VERSION})
-    path = cache_directory() / "tunings" / f"{key}.json"
-    if path.exists():
-        return Tuning.read(path)
-    setup.prepare(progress)
-    search = _Search(setup, trainings, seed, progress)
-    running = None if progress is None else progress.running
-    with as_executor(workers).open(train_one, search.common, running=running, most=trainings) as session:
-        tuning = search.run(session)
-    tuning.write(path)
-    return tuning
+
+    def make(_: Path) -> dict[str, Any]:
+        setup.prepare(progress)
+        search = _Search(setup, trainings, seed, progress)
+        running = None if progress is None else progress.running
+        with as_executor(workers).open(train_one, search.common, running=running, most=trainings) as session:
+            return search.run(session).model_dump(mode="json")
+
+    return Tuning.model_validate(ContentStore("tunings").get_or_make(key, make).data)
 
 
 class _Search:

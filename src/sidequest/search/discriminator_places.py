@@ -1,8 +1,8 @@
 """Where task discriminators and what they have ranked are kept: by the content of all that decides them.
 
-One directory per discriminator: its weights (`model/`) and, per task and chunk, logits of the rows (4 bytes per row and task). A
-killed ranking finds its chunks there; so does another primary of the same tasks, because the primary decides nothing in them.
-Every file is renamed into place when it is whole, so several processes may share the cache; at worst both compute the same.
+One directory per discriminator, with an entry for its weights and one per task and chunk with logits of the rows (4 bytes per row
+and task). A killed ranking finds its chunks there; so does another primary of the same tasks, because the primary decides nothing
+in them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,6 @@ class DiscriminatorPlaces:
 
     def __call__(self, discrimination: Discrimination) -> Path:
         plain = asdict(discrimination)
-        del plain["chunk"]  # the model does not depend on it, and chunks say their size in their names
+        del plain["chunk"]  # the model does not depend on it, and chunks have their size in their keys
         key = digest({"discrimination": plain, "facts": self._facts()})
         return self._directory / key[:2] / key

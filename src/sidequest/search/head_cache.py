@@ -1,41 +1,27 @@
 """Head importances kept by content: what a task's rows, the encoder, the settings and the code decide is computed once.
 
-One directory per entry, named by the key: `ids.npy` and `values.npy` (float32 [rows, layers, heads], 4 bytes per row and head),
-`total.npy` (float64 [layers, heads]) and `record.json`. It is written under another name and renamed when it is whole, so any
-number of processes may share the cache. While one computes an entry, others that need it wait, where the system has file locks;
-elsewhere they compute it too.
+An entry holds `ids.npy` and `values.npy` (float32 [rows, layers, heads], 4 bytes per row and head), `total.npy` (float64 [layers,
+heads]) and what it cost.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidequest.errors import Damaged
-from sidequest.files import (
-    atomic_directory,
-    cache_directory,
-    check_files,
-    digest,
-    file_digests,
-    npy_bytes,
-    read_json,
-    write_atomically,
-    write_json,
-)
+from sidequest.files import digest
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Warmup
-from sidequest.locks import locked
+from sidequest.store import ContentStore
 
 if TYPE_CHECKING:  # torch is not needed to know where importances are
     from sidequest.learning.torch.head_importance import Computation, RowImportances
 
-RECORD = "record.json"
 CHUNK = 4096  # rows read at a time
 
 
@@ -56,7 +42,7 @@ class StoredHeads:
             yield ids[start : start + CHUNK], np.array(values[start : start + CHUNK])
 
 
-class EvidenceCache:
+class HeadStore:
     """Implements `sidequest.learning.torch.head_importance.HeadCache`.
 
     facts: all about a task's data, the model, training and the code that decides its importances.
@@ -64,28 +50,22 @@ class EvidenceCache:
         depend on what ran before, so no recipe has them.
     """
 
-    def __init__(self, facts: Callable[[str], Any], directory: Path | None = None) -> None:
+    def __init__(self, facts: Callable[[str], Any], root: Path | None = None) -> None:
         self._facts = facts
-        self._directory = directory if directory is not None else cache_directory() / "heads"
+        self._store = ContentStore("heads", root)
         self.reused: list[str] = []
         self.computed: list[str] = []
-        self._entries: dict[Path, StoredHeads] = {}  # read and found to be whole
+        self._entries: dict[str, StoredHeads] = {}  # read and known to be whole
 
     def of(self, task: str, warmup: Warmup, compute: Computation) -> StoredHeads:
         """The entry of a task, computed if it is not there."""
         key = digest({"warmup": asdict(warmup), "facts": self._facts(task)})
-        place = self._directory / key[:2] / key
-        if place not in self._entries:
-            entry, found = _read(place), True
-            if entry is None:
-                with locked(place.with_suffix(".lock")):
-                    entry = _read(place)  # another process may have been at it
-                    if entry is None:
-                        entry, found = _write(place, task, compute), False
+        if key not in self._entries:
+            entry = self._store.get_or_make(key, partial(_make, task, compute))
             if task not in self.reused + self.computed:
-                (self.reused if found else self.computed).append(task)
-            self._entries[place] = entry
-        return self._entries[place]
+                (self.computed if entry.made else self.reused).append(task)
+            self._entries[key] = StoredHeads(entry.directory, Meter.from_json(dict(entry.data["meter"])))
+        return self._entries[key]
 
     def summary(self) -> dict[str, list[str]]:
         """What was found and what was computed; empty if nothing was asked for."""
@@ -93,24 +73,12 @@ class EvidenceCache:
         return named if self.reused or self.computed else {}
 
 
-def _write(place: Path, task: str, compute: Computation) -> StoredHeads:
+def _make(task: str, compute: Computation, directory: Path) -> dict[str, Any]:
     meter = Meter()
-    with atomic_directory(place) as fresh:
-        ids, total = _store_values(fresh / "values.npy", compute(meter))
-        write_atomically(fresh / "ids.npy", npy_bytes(ids))
-        write_atomically(fresh / "total.npy", npy_bytes(total))
-        write_json(fresh / RECORD, {"task": task, "meter": meter.to_json(), "files": file_digests(fresh)})
-    return StoredHeads(place, meter)
-
-
-def _read(place: Path) -> StoredHeads | None:
-    """None: it is not there, or damaged."""
-    try:
-        record = read_json(place / RECORD, must_be_sealed=True)
-        check_files(place, record["files"])
-    except (Damaged, OSError):
-        return None
-    return StoredHeads(place, Meter.from_json(record["meter"]))
+    ids, total = _store_values(directory / "values.npy", compute(meter))
+    np.save(directory / "ids.npy", ids, allow_pickle=False)
+    np.save(directory / "total.npy", total, allow_pickle=False)
+    return {"task": task, "meter": meter.to_json()}
 
 
 def _store_values(path: Path, rows: Iterator[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
@@ -128,8 +96,6 @@ def _store_values(path: Path, rows: Iterator[tuple[np.ndarray, np.ndarray]]) -> 
             count, tail = count + len(values), values.shape[1:]
         file.seek(0)
         _header(file, count, tail)
-        file.flush()
-        os.fsync(file.fileno())
     return np.concatenate(ids) if ids else np.zeros(0, dtype=np.int64), np.asarray(total)
 
 

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sidequest.errors import Damaged, SettingsError
-from sidequest.files import cache_directory, digest, read_json, write_json
+from sidequest.errors import SettingsError
+from sidequest.files import digest
 from sidequest.learning.fit import fit
 from sidequest.learning.meter import Meter
 from sidequest.learning.probing import probe
@@ -19,6 +19,7 @@ from sidequest.learning.protocol import Learner, Probing
 from sidequest.methods.base import Plan
 from sidequest.progress import Progress
 from sidequest.settings import TrainSettings
+from sidequest.store import ContentStore
 
 
 @dataclass(frozen=True)
@@ -55,24 +56,18 @@ class TrialRunner(Protocol):
 
 
 class TrialCache:
-    """Results by key, one small JSON file each; shared by all methods, runs and processes."""
+    """Results by key; shared by all methods, runs and processes."""
 
-    def __init__(self, directory: Path | None = None) -> None:
-        self.directory = directory if directory is not None else cache_directory() / "trials"
+    def __init__(self, root: Path | None = None) -> None:
+        self._store = ContentStore("trials", root)
 
     def get(self, key: str) -> TrialResult | None:
-        """None: it was never run, or its file is damaged."""
-        try:
-            stored = read_json(self._path(key), must_be_sealed=True)
-        except (Damaged, OSError):
-            return None
-        return TrialResult.from_json(stored) if stored.get("key") == key else None
+        """None: it was never run, or its entry is damaged."""
+        entry = self._store.get(key)
+        return None if entry is None else TrialResult.from_json(dict(entry.data))
 
     def put(self, key: str, result: TrialResult) -> None:
-        write_json(self._path(key), {"key": key, **result.to_json()})
-
-    def _path(self, key: str) -> Path:
-        return self.directory / key[:2] / f"{key}.json"
+        self._store.put(key, lambda _: result.to_json())
 
 
 class LocalTrials:

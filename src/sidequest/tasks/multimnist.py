@@ -9,15 +9,15 @@ are set apart before pairs are made, so that no digit of *select* or *report* oc
 
 from __future__ import annotations
 
-import hashlib
-import io
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from sidequest.errors import DataError
-from sidequest.files import cache_directory, write_atomically
+from sidequest.files import digest, file_digest
+from sidequest.store import ContentStore, save_arrays
 from sidequest.tasks.readers import Table, read_idx
 from sidequest.tasks.splits import generator
 
@@ -80,11 +80,11 @@ def _find(directory: Path) -> dict[tuple[str, str], Path]:
 
 def _arrays(files: dict[tuple[str, str], Path], seed: int) -> dict[str, np.ndarray]:
     """All splits' arrays, from the cache or made and cached."""
-    content = hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in files.values()))
-    cached = cache_directory() / "multimnist" / f"{content.hexdigest()[:24]}-seed{seed}-v{VERSION}.npz"
-    if cached.is_file():
-        with np.load(cached, allow_pickle=False) as stored:
-            return dict(stored)
+    key = digest([VERSION, seed, [file_digest(path) for path in files.values()]])
+    return ContentStore("multimnist").get_or_make(key, partial(_make, files, seed)).arrays()
+
+
+def _make(files: dict[tuple[str, str], Path], seed: int, directory: Path) -> dict[str, int]:
     made: dict[str, np.ndarray] = {}
     train = read_idx(files["train", "image"], files["train", "label"]).columns
     test = read_idx(files["test", "image"], files["test", "label"]).columns
@@ -99,7 +99,5 @@ def _arrays(files: dict[tuple[str, str], Path], seed: int) -> dict[str, np.ndarr
         rng = generator(seed, "multimnist", split)
         for name, array in pair_up(digits["image"][rows, 0], digits["label"][rows], rng).items():
             made[f"{split}-{name}"] = array
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **made)
-    write_atomically(cached, buffer.getvalue())
-    return made
+    save_arrays(directory, made)
+    return {"seed": seed}

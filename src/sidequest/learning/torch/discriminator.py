@@ -33,9 +33,12 @@ from sidequest.learning.torch.ranking import RankedChunks, Ranker
 from sidequest.learning.torch.state import LearnerState, read_state, write_state
 from sidequest.models.base import seed_of, seeded
 from sidequest.models.pooled_output import PooledOutput
+from sidequest.store import ContentStore
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Task
+
+MODEL = "model"  # the name of the only entry
 
 
 class _Trained:
@@ -96,16 +99,21 @@ class Discriminating:
             return self._trained
         place = None if self._place is None else self._place(discrimination)
         probe, ranker = _new(self._core, discrimination)
-        if place is not None and (place / "model" / "state.json").exists():
-            state = read_state(place / "model", self._core.device)
-            probe.restore(LearnerState(state.tensors, {}))
-            record = state.plain
-            if hasattr(probe.model, "bf16_evaluation"):
-                probe.model.bf16_evaluation = record["precision"] == "bf16"
-        else:
+
+        def make(directory: Path) -> dict[str, Any]:
             record = train(probe, ranker, discrimination)
-            if place is not None:
-                write_state(LearnerState(probe.snapshot(weights_only=True).tensors, record), place / "model")
+            write_state(LearnerState(probe.snapshot(weights_only=True).tensors, {}), directory)
+            return record
+
+        if place is None:
+            record = train(probe, ranker, discrimination)
+        else:
+            entry = ContentStore("models", place).get_or_make(MODEL, make)
+            record = dict(entry.data)
+            if not entry.made:
+                probe.restore(LearnerState(read_state(entry.directory, self._core.device).tensors, {}))
+                if hasattr(probe.model, "bf16_evaluation"):
+                    probe.model.bf16_evaluation = record["precision"] == "bf16"
         self._trained = _Trained(discrimination, ranker, record, RankedChunks(place, discrimination.chunk))
         return self._trained
 

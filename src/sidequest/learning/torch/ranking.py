@@ -6,21 +6,20 @@ chunk, so that a killed ranking goes on after its last whole chunk.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
-from sidequest.files import digest, write_atomically
+from sidequest.files import digest
 from sidequest.models.base import Family, Inputs
 from sidequest.models.devices import batch_tokens, computes_bf16
 from sidequest.models.hf_model import HfModel
 from sidequest.models.pooled_output import PooledOutput
 from sidequest.models.ragged import token_batches
+from sidequest.store import ContentStore, save_arrays
 from sidequest.tasks.task import Task
 
 LEAST_AGREEMENT = 0.999  # Spearman's ρ with float32, for bfloat16 to be used
@@ -97,21 +96,19 @@ class RankedChunks:
     def get(self, task: str, chunk: int) -> tuple[np.ndarray, float] | None:
         if self.directory is None:
             return self.kept.get((task, chunk))
-        path = self._path(task, chunk)
-        if not path.exists():
-            return None
-        with np.load(path, allow_pickle=False) as found:
-            return found["logits"], float(found["seconds"])
+        entry = ContentStore("chunks", self.directory).get(self._key(task, chunk))
+        return None if entry is None else (entry.arrays()["logits"], float(entry.data["seconds"]))
 
     def put(self, task: str, chunk: int, logits: np.ndarray, seconds: float) -> None:
         if self.directory is None:
             self.kept[task, chunk] = logits, seconds
             return
-        buffer = io.BytesIO()
-        values: dict[str, Any] = {"logits": logits, "seconds": np.float64(seconds)}
-        np.savez(buffer, **values)
-        write_atomically(self._path(task, chunk), buffer.getvalue())
 
-    def _path(self, task: str, chunk: int) -> Path:
-        assert self.directory is not None
-        return self.directory / f"chunks-{self.size}" / digest(task)[:16] / f"{chunk}.npz"
+        def make(directory: Path) -> dict[str, float]:
+            save_arrays(directory, {"logits": logits})
+            return {"seconds": seconds}
+
+        ContentStore("chunks", self.directory).put(self._key(task, chunk), make)
+
+    def _key(self, task: str, chunk: int) -> str:
+        return digest([self.size, task, chunk])

@@ -1,0 +1,62 @@
+"""A page in headless Chromium, as a reader sees it; driven by choreographer, which kaleido brings along."""
+
+import asyncio
+import shutil
+
+import choreographer
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+
+
+def has_browser():
+    return any(map(shutil.which, NAMES))
+
+
+class Browser:
+    """One tab. errors: what the page wrote to its console as errors, and exceptions that it did not catch."""
+
+    def __enter__(self):
+        self.loop, self.errors = asyncio.new_event_loop(), []
+        self.browser = choreographer.Browser(headless=True)
+        self._run(self.browser.open())
+        self.tab = self._run(self.browser.create_tab("about:blank"))
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+        for event in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
+            self.tab.get_session().subscribe(event, self._note)
+        return self
+
+    def __exit__(self, *error):
+        self._run(self.browser.close())
+        self.loop.close()
+
+    def _run(self, work):
+        return self.loop.run_until_complete(asyncio.wait_for(work, 120))
+
+    def call(self, command, **parameters):
+        answer = self._run(self.tab.get_session().send_command(command, params=parameters))
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def open(self, page, *, width=1280, height=900, dark=False):
+        self.errors.clear()
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        loaded = self.tab.get_session().subscribe_once("Page.loadEventFired")
+        self.call("Page.navigate", url=page.resolve().as_uri())
+        self._run(loaded)
+
+    def evaluate(self, expression):
+        """The value of a JavaScript expression; a promise is awaited."""
+        found = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    async def _note(self, message):
+        event = message["params"]
+        if (
+            event.get("type", "error") in ("error", "assert")
+            and event.get("entry", {}).get("level", "error") == "error"
+        ):
+            self.errors.append(str(event))
