@@ -2,11 +2,11 @@
 
 import pytest
 
+from sidequest.errors import SettingsError
 from sidequest.runs.scoring import Truth
-from sidequest.runs.truth import LARGEST_P, TruthTable
-from tests.helpers import ROOT
+from sidequest.runs.truth import LARGEST_P, SHIPPED, TruthTable, find_table
 
-TABLES = sorted((ROOT / "benchmarks" / "truth").glob("*.json"))
+TABLES = sorted(SHIPPED.glob("*.json"))
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
@@ -16,7 +16,7 @@ def test_a_table_has_every_subset_and_says_how_it_was_made(path):
     assert len(table.subsets) == 2 ** len(table.candidates)
     assert all(len(subset.report) == len(table.seeds) >= 3 for subset in table.subsets)
     assert table.command.startswith(
-        f"sidequest oracle {'benchmarks/truth/' if table.suite.endswith('.yaml') else ''}{table.suite} "
+        f"sidequest oracle {'src/sidequest/truth/' if table.suite.endswith('.yaml') else ''}{table.suite} "
     )
     assert table.signal.p_value <= LARGEST_P
 
@@ -31,3 +31,14 @@ def test_the_suite_of_a_table_is_the_one_it_was_made_with(path, monkeypatch, req
 
 def test_there_are_tables():
     assert {"chunking", "ner"} <= {path.stem for path in TABLES}
+
+
+def test_a_table_is_found_by_its_name_or_its_path(tmp_path):
+    assert find_table("digits") == SHIPPED / "digits.json"
+    mine = tmp_path / "mine.json"
+    mine.write_text("{}")
+    assert find_table(mine) == mine
+    with pytest.raises(SettingsError, match=r"unknown truth table 'digts'. Did you mean 'digits'\?"):
+        find_table("digts")
+    with pytest.raises(SettingsError, match="no such file; `sidequest oracle` makes it"):
+        find_table(tmp_path / "none.json")

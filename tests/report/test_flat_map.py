@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sidequest.numerics.principal_components import principal_components
-from sidequest.report.flat_map import FEWEST_POINTS, flat_map
+from sidequest.report.flat_map import COMPONENTS, FEWEST_POINTS, flat_map
 
 
 def clusters(rows: int) -> dict[str, np.ndarray]:
@@ -19,6 +19,12 @@ def test_rows_that_are_alike_lie_together(rows):
     points, owner = np.concatenate(list(places.values())), np.repeat(np.arange(3), rows)
     distances = np.linalg.norm(points[:, None] - points[None], axis=2) + np.diag(np.full(len(points), np.inf))
     assert np.mean(owner[distances.argmin(axis=1)] == owner) > 0.9
+
+
+def test_without_scikit_learn_principal_components_do(monkeypatch):
+    monkeypatch.setattr("sidequest.report.flat_map.projection", lambda: COMPONENTS)
+    places, expected = flat_map(clusters(20)), principal_components(clusters(20), 2)
+    assert all(np.array_equal(places[name], expected[name]) for name in expected)
 
 
 def test_the_same_rows_lie_in_the_same_places():

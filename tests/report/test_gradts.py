@@ -6,7 +6,7 @@ import pytest
 from sidequest.methods.gradts.gradts import GradTSFg, GradTSTrial
 from sidequest.recipe import Recipe
 from sidequest.report import gradts as figures
-from sidequest.report.style import save
+from sidequest.report.images import save
 from tests.helpers.known_heads import MATRICES, go, only_same
 
 

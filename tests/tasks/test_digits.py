@@ -111,10 +111,11 @@ def test_the_known_facts_hold_when_trained():
     assert paired_comparison([score(seed, "bottom-right") for seed in range(5)], alone).verdict == "hurts"
 
 
-def test_the_file_of_scikit_learn_is_what_it_loads_itself() -> None:
+def test_the_digits_are_those_of_scikit_learn() -> None:
     from sklearn.datasets import load_digits
 
-    from sidequest.tasks.digits import _digits_table
+    from sidequest.tasks.digits import _source_digits
 
-    data = load_digits()
-    np.testing.assert_array_equal(_digits_table(), np.column_stack([data.data, data.target]))
+    data, (images, labels) = load_digits(), _source_digits()
+    np.testing.assert_array_equal(images[:, ::2, ::2] * 16, data.images)
+    np.testing.assert_array_equal(labels, data.target)

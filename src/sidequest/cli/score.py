@@ -25,7 +25,7 @@ HELP = (
     "Regret is how far the chosen set is below the best one, rank its place among all subsets, x the cost of choosing. "
     "With --train the recipe is also trained as the method gave it, and the part of the oracle's gain that it delivers is "
     "shown.\n\n"
-    "Example: sidequest score -m autosem-p1,heu-size,random-subset --truth truth/digits.json --seeds 3 -o runs/score\n\n"
+    "Example: sidequest score -m autosem-p1,heu-size,random-subset --truth digits --seeds 3 -o runs/score\n\n"
     "A method's own settings: --set autosem-p1.rounds=100."
 )
 NEEDS_ARGUMENTS = True
@@ -33,7 +33,9 @@ NEEDS_ARGUMENTS = True
 
 def command(
     methods: Annotated[str, typer.Option("--methods", "-m", help="Names, separated by commas.")],
-    truth: Annotated[list[Path], typer.Option("--truth", help="A truth table; may be repeated.")],
+    truth: Annotated[
+        list[str], typer.Option("--truth", help="A truth table, or the name of one that ships; may be repeated.")
+    ],
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds of each method.")] = 3,
     first_seed: Annotated[int, typer.Option("--first-seed", min=0, help="The first of them.")] = 0,
     train: Annotated[
@@ -62,7 +64,7 @@ def command(
     from sidequest.progress import show_progress
     from sidequest.records.standings import Judged, Standing, StandingsRecord
     from sidequest.runs.scoring import Truth, judge
-    from sidequest.runs.truth import LARGEST_P
+    from sidequest.runs.truth import LARGEST_P, find_table
 
     where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
     names = [name.strip() for name in methods.split(",") if name.strip()]
@@ -73,7 +75,7 @@ def command(
         raise SettingsError("--suite: goes with one --truth, found several")
     judged: list[Judged] = []
     standings: list[Standing] = []
-    tables = [Truth.read(path, suite) for path in truth]  # refuse a bad table before any work
+    tables = [Truth.read(find_table(name), suite) for name in truth]  # refuse a bad table before any work
     for table in tables:
         with show_progress() as progress:
             found = judge(

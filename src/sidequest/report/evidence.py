@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 
 from sidequest.recipe import Recipe
 from sidequest.report import alphavil, autosem, gradts, policies, similarity
-from sidequest.report.flat_map import FEWEST_POINTS, flat_map
+from sidequest.report.flat_map import FEWEST_POINTS, flat_map, projection
 from sidequest.report.style import PALETTE, PRIMARY, new_figure
 
 
@@ -186,7 +186,8 @@ def _rows_taken(recipe: Recipe) -> Iterator[Sketch]:
 
 
 def _features(components: dict[str, Any], primary: str) -> go.Figure:
-    return similarity.feature_map(flat_map({name: np.asarray(rows) for name, rows in components.items()}), primary)
+    places = flat_map({name: np.asarray(rows) for name, rows in components.items()})
+    return similarity.feature_map(places, primary, f"Pooled output of rows: {projection()}")
 
 
 SOURCES: tuple[Source, ...] = (_mixture, _greedy, _autosem, _policies, _weights, _heads, _rows_taken)

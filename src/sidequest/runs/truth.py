@@ -17,12 +17,26 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy import special
 
-from sidequest.errors import SettingsError
+from sidequest.errors import SettingsError, unknown
 from sidequest.files import read_json, write_atomically
 from sidequest.recipe import Recipe
 
+SHIPPED = Path(__file__).parents[1] / "truth"  # tables that come with sidequest
 # A table whose subsets differ with less certainty than this is noise.
 LARGEST_P = 0.01
+
+
+def find_table(name: str | Path) -> Path:
+    """A table by its path, or one that comes with sidequest by its name."""
+    path = Path(name)
+    if path.exists():
+        return path
+    shipped = {each.stem: each for each in sorted(SHIPPED.glob("*.json"))}
+    if path.name == str(name) and not path.suffix:
+        if str(name) in shipped:
+            return shipped[str(name)]
+        raise unknown("truth table", str(name), shipped)
+    raise SettingsError(f"{path}: no such file; `sidequest oracle` makes it. Tables by name: {', '.join(shipped)}")
 
 
 class SubsetScores(BaseModel):

@@ -21,7 +21,6 @@ Source digits are divided among *train*, *select* and *report* before any canvas
 from __future__ import annotations
 
 import functools
-import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,22 +142,15 @@ def _pools(seed: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 @functools.cache
 def _source_digits() -> tuple[np.ndarray, np.ndarray]:
-    """All digits, enlarged: float32 [1797, 16, 16] in [0, 1] and int64 [1797]."""
-    data = _digits_table()
-    images = (data[:, :-1].reshape(-1, 8, 8) / 16).astype(np.float32).repeat(2, axis=1).repeat(2, axis=2)
-    return images, data[:, -1].astype(np.int64)
+    """All digits, enlarged: float32 [1797, 16, 16] in [0, 1] and int64 [1797].
 
-
-def _digits_table() -> np.ndarray:
-    """float64 [1797, 65]: 64 pixels and the digit. The package's import takes more than a second; only its file is needed."""
-    spec = importlib.util.find_spec("sklearn")
-    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
-        if (file := Path(place) / "datasets" / "data" / "digits.csv.gz").is_file():
-            return np.loadtxt(file, delimiter=",")
-    from sklearn.datasets import load_digits
-
-    data = load_digits()
-    return np.column_stack([data.data, data.target])
+    `digits.npz` has the pixels, 0 to 16, of the test set of Alpaydin and Kaynak (1998), "Optical recognition of handwritten
+    digits" (UCI, CC BY 4.0): the numbers of `sklearn.datasets.load_digits`.
+    """
+    with np.load(Path(__file__).with_name("digits.npz"), allow_pickle=False) as data:
+        pixels, digit = data["pixels"], data["digit"]
+    images = (pixels.reshape(-1, 8, 8) / 16).astype(np.float32).repeat(2, axis=1).repeat(2, axis=2)
+    return images, digit.astype(np.int64)
 
 
 def _task(name: str, pools: dict[str, tuple[np.ndarray, np.ndarray]], counts: dict[str, int], seed: int) -> Task:

@@ -34,7 +34,7 @@ def read_saved(path: Path, split: str | None = None) -> Table:
     """A directory written by `save_to_disk`: a dataset, or one split of a dataset dict."""
     if not is_saved_dataset(path):
         raise DataError("not a directory written by `save_to_disk` of Hugging Face datasets", file=path)
-    import datasets
+    datasets = _datasets()
 
     try:
         loaded = datasets.load_from_disk(str(path))
@@ -58,9 +58,18 @@ def read_saved(path: Path, split: str | None = None) -> Table:
     return dataset_table(loaded, source)
 
 
+def _datasets() -> Any:
+    """Only these readers need the package, so it is an extra."""
+    try:
+        import datasets
+    except ImportError:
+        raise DataError("reading this needs Hugging Face datasets: pip install 'sidequest[hub]'") from None
+    return datasets
+
+
 def read_hub(name: str, config: str | None, split: str, revision: str | None = None) -> Table:
     """A split of a dataset on the Hugging Face hub (or in its local cache)."""
-    import datasets
+    datasets = _datasets()
 
     source = f"hub:{name}" + (f"/{config}" if config else "") + f"[{split}]"
     hub_log = logging.getLogger("huggingface_hub")
