@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from sidequest.errors import RunMismatch, SettingsError, first_line
+from sidequest.evidence import Shown
 from sidequest.files import npy_bytes, write_atomically
 from sidequest.paths import input_file, what_is_at
 from sidequest.settings import MOST_BATCHES, brief
@@ -125,11 +126,12 @@ class Provenance(BaseModel):
 
 
 class Evidence(BaseModel):
-    """What other rooms read of a method's evidence; all else is the method's own."""
+    """What other rooms read of a method's evidence; all else is the method's own. figures: drawn on the page."""
 
     model_config = ConfigDict(extra="allow")
 
     notes: list[str] = Field(default_factory=list)
+    figures: list[Shown] = Field(default_factory=list)
 
 
 class Recipe(_Plain):
@@ -153,8 +155,15 @@ class Recipe(_Plain):
     @field_validator("evidence")
     @classmethod
     def _known_evidence(cls, value: dict[str, Any]) -> dict[str, Any]:
-        Evidence.model_validate(value)
-        return value
+        known = Evidence.model_validate(value)
+        return (
+            {**value, "figures": [each.model_dump(mode="json") for each in known.figures]} if known.figures else value
+        )
+
+    @property
+    def figures(self) -> list[Shown]:
+        """What the method has left for the page, by kind."""
+        return Evidence.model_validate(self.evidence).figures
 
     @property
     def tasks(self) -> tuple[str, ...]:

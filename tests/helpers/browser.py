@@ -5,11 +5,9 @@ import shutil
 
 import choreographer
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-
 
 def has_browser():
-    return any(map(shutil.which, NAMES))
+    return any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome")))
 
 
 class Browser:
@@ -22,33 +20,36 @@ class Browser:
         self.tab = self._run(self.browser.create_tab("about:blank"))
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
+        self.call("Emulation.setScrollbarsHidden", hidden=True)
         for event in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
             self.tab.get_session().subscribe(event, self._note)
         return self
 
     def __exit__(self, *error):
         self._run(self.browser.close())
-        self.loop.close()
 
     def _run(self, work):
         return self.loop.run_until_complete(asyncio.wait_for(work, 120))
 
     def call(self, command, **parameters):
-        answer = self._run(self.tab.get_session().send_command(command, params=parameters))
-        assert "error" not in answer, answer
-        return answer["result"]
+        return self._run(self.tab.get_session().send_command(command, params=parameters))["result"]
 
     def open(self, page, *, width=1280, height=900, dark=False):
         self.errors.clear()
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
+        )
+        self._run(self._load(page.resolve().as_uri()))
+
+    async def _load(self, address):
         loaded = self.tab.get_session().subscribe_once("Page.loadEventFired")
-        self.call("Page.navigate", url=page.resolve().as_uri())
-        self._run(loaded)
+        await self.tab.get_session().send_command("Page.navigate", params={"url": address})
+        await loaded
+        await asyncio.sleep(0.1)  # events that came with it
 
     def evaluate(self, expression):
-        """The value of a JavaScript expression; a promise is awaited."""
         found = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")

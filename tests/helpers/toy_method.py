@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from sidequest.evidence import Bars
 from sidequest.methods.base import Method, Plan, State
 from sidequest.recipe import Phase, Recipe
 from sidequest.settings import Settings
@@ -48,7 +49,8 @@ class LargestGain(Method[LargestGainSettings, LargestGainState]):
     def recipe(self, state):
         gains = {name: state.scores[name] - state.scores[""] for name in state.candidates}
         kept = [name for name, gain in gains.items() if gain > self.settings.least_gain]
-        evidence = {"alone": state.scores[""], "gains": gains}
+        figure = Bars(title="Gain of each candidate", groups={"gain on select": gains}) if gains else None
+        evidence = {"alone": state.scores[""], "gains": gains, "figures": [figure] if figure else []}
         return Recipe(method=self.name, primary=state.primary, phases=(self.mixture(state, kept),), evidence=evidence)
 
     def mixture(self, state, auxiliaries):

@@ -1,11 +1,11 @@
 """The evidence figures of a recipe: one list of what can be drawn, found by what the evidence holds, not by a method's name.
 
-A method of your own gets its figures by leaving evidence in one of these shapes, or by a function in `SOURCES`.
+A method of your own gets its figures by leaving the kinds of `sidequest.evidence` in `evidence["figures"]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from sidequest.evidence import Additions
 from sidequest.recipe import Recipe
 from sidequest.report import alphavil, autosem, gradts, policies, similarity
 from sidequest.report.flat_map import FEWEST_POINTS, flat_map, projection
+from sidequest.report.kinds import draw_kind
 from sidequest.report.style import PALETTE, PRIMARY, new_figure
 
 
@@ -78,8 +80,17 @@ def _mixture(recipe: Recipe) -> Iterator[Sketch]:
         yield Sketch("mixture", caption, partial(mixture_shares, recipe))
 
 
+def _typed(recipe: Recipe) -> Iterator[Sketch]:
+    """What the method left as one of the kinds of `sidequest.evidence`."""
+    for number, shown in enumerate(recipe.figures, start=1):
+        yield Sketch(f"{shown.kind}-{number}", shown.caption, partial(draw_kind, shown, recipe.primary))
+
+
 def _greedy(recipe: Recipe) -> Iterator[Sketch]:
+    """Of recipes of 0.1; newer ones leave `Additions`."""
     evidence = recipe.evidence
+    if "figures" in evidence:
+        return
     if evidence.get("select_scores") and "ranking" in evidence:
         steps, scores = evidence["ranking"], evidence["select_scores"]
     elif evidence.get("trials") and "tau" in evidence:
@@ -87,8 +98,8 @@ def _greedy(recipe: Recipe) -> Iterator[Sketch]:
         steps = evidence["trials"][-1]["tasks"]
     else:
         return
-    caption = "Candidates are added from left to right; the set with the highest score is kept (filled)."
-    yield Sketch("added", caption, partial(scores_as_tasks_are_added, recipe.primary, steps, scores))
+    shown = Additions(steps=steps, scores=scores)
+    yield Sketch("added", shown.caption, partial(draw_kind, shown, recipe.primary))
 
 
 def _autosem(recipe: Recipe) -> Iterator[Sketch]:
@@ -190,7 +201,7 @@ def _features(components: dict[str, Any], primary: str) -> go.Figure:
     return similarity.feature_map(places, primary, f"Pooled output of rows: {projection()}")
 
 
-SOURCES: tuple[Source, ...] = (_mixture, _greedy, _autosem, _policies, _weights, _heads, _rows_taken)
+SOURCES: tuple[Source, ...] = (_mixture, _typed, _greedy, _autosem, _policies, _weights, _heads, _rows_taken)
 
 
 def mixture_shares(recipe: Recipe) -> go.Figure:
@@ -213,22 +224,4 @@ def mixture_shares(recipe: Recipe) -> go.Figure:
     figure.update_layout(barmode="group", height=130 + 34 * len(names) * len(recipe.phases))
     figure.update_xaxes(tickformat=".0%", rangemode="tozero")
     figure.update_yaxes(type="category", automargin=True)
-    return figure
-
-
-def scores_as_tasks_are_added(primary: str, steps: Sequence[str], scores: Sequence[float]) -> go.Figure:
-    """scores[i]: on *select* with the first i candidates of `steps`."""
-    figure = new_figure("Score on select as candidates are added", "", "score on select")
-    names: list[Any] = [primary, *(f"+ {name}" for name in steps[: len(scores) - 1])]
-    best = max(range(len(scores)), key=lambda index: (scores[index], -index))
-    figure.add_scatter(
-        x=names,
-        y=list(scores),
-        mode="lines+markers",
-        line={"color": PRIMARY},
-        marker={"size": 11, "symbol": ["circle" if i == best else "circle-open" for i in range(len(scores))]},
-        hovertemplate="%{x}: %{y:.4f}<extra></extra>",
-        showlegend=False,
-    )
-    figure.update_xaxes(type="category")
     return figure

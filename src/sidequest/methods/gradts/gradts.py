@@ -31,6 +31,7 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import Field
 
+from sidequest.evidence import Additions
 from sidequest.learning.protocol import HeadImportance, Learner
 from sidequest.methods.base import Plan, State
 from sidequest.methods.gradts.head_ranking import GradTS, RankingSettings, RankingState, scale_importance
@@ -147,7 +148,8 @@ class Trials(GradTS[TrialSettingsT, TrialStateT]):
 
     def _trial_evidence(self, state: TrialStateT) -> dict[str, Any]:
         ranking = self._ranking(state)
-        return {"trials": [{"tasks": ranking[:size], "select": score} for size, score in enumerate(state.scores)]}
+        trials = [{"tasks": ranking[:size], "select": score} for size, score in enumerate(state.scores)]
+        return {"trials": trials, "figures": [Additions(steps=ranking, scores=state.scores)]}
 
     def _trial_verdict(self, state: TrialStateT) -> str:
         chosen, alone = self._chosen(state), state.scores[0]

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from sidequest.evidence import Additions
 from sidequest.formatting import signed
 from sidequest.methods.base import Method, NoSettings, PaperSettings, Plan, Pool, State
 from sidequest.methods.baselines import Fixed, one_to_one
@@ -89,7 +90,12 @@ class Greedy(Method[GreedySettings, GreedyState]):
             method=self.name,
             primary=state.primary,
             phases=(one_to_one(state.primary, chosen),),
-            evidence={"ranking": state.ranking, "criterion": state.criterion, "select_scores": state.scores},
+            evidence={
+                "ranking": state.ranking,
+                "criterion": state.criterion,
+                "select_scores": state.scores,
+                "figures": [Additions(steps=state.ranking, scores=state.scores)] if state.scores else [],
+            },
             verdict=self._verdict(state, chosen),
         )
 
