@@ -3,6 +3,7 @@
 import pytest
 
 from sidequest.errors import SettingsError
+from sidequest.methods.base import State
 from sidequest.settings import TrainSettings, parse, parse_assignments
 
 
@@ -30,3 +31,16 @@ def test_all_faults_at_once_with_the_nearest_name():
     assert "unknown setting 'epoch'. Did you mean 'epochs'?" in message
     assert "batch_size" in message
     assert "found 0" in message
+
+
+class Scores(State):
+    scores: list[float] = []
+
+
+@pytest.mark.parametrize(
+    ("made", "good", "bad"), [(Scores(), "scores", "scroes"), (TrainSettings(), "epochs", "epoch")]
+)
+def test_a_copy_has_no_field_that_the_original_has_not(made, good, bad):
+    assert getattr(made.model_copy(update={good: [1.0]}), good) == [1.0]
+    with pytest.raises(TypeError, match=f"has no field '{bad}'. Did you mean '{good}'?"):
+        made.model_copy(update={bad: [1.0]})

@@ -7,7 +7,7 @@ method's own settings.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -19,7 +19,18 @@ MOST_BATCHES = 10**9
 LossScale = Annotated[float, Field(ge=0, le=1e6)]
 
 
-class Settings(BaseModel):
+class Checked(BaseModel):
+    """A model whose copies have no fields that it has not: pydantic itself takes a misspelt name in `update` without a word."""
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        if strange := sorted(set(update or ()) - set(type(self).model_fields)):
+            raise TypeError(
+                f"{type(self).__name__} has no field {strange[0]!r}. {nearest(strange[0], type(self).model_fields)}"
+            )
+        return super().model_copy(update=update, deep=deep)
+
+
+class Settings(Checked):
     """Base of all settings: unknown names are refused, values never change after they are made."""
 
     model_config = ConfigDict(

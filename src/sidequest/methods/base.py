@@ -42,11 +42,11 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from sidequest.errors import SettingsError
 from sidequest.learning.protocol import Learner
 from sidequest.recipe import Phase, Recipe
-from sidequest.settings import Settings, parse
+from sidequest.settings import Checked, Settings, parse
 from sidequest.tasks.pool import Pool
 
 
-class State(BaseModel):
+class State(Checked):
     """Base of method states: plain data that survives JSON exactly."""
 
     model_config = ConfigDict(extra="forbid", ser_json_inf_nan="constants")

@@ -1,15 +1,15 @@
 """Search for the best mixture: a Gaussian process with a portfolio of acquisition functions (AutoSeM, Sec. 3.4).
 
 Everything here is a pure function of (seed, history): a search that is asked again after a crash, in another process,
-gives the same answer. What is expensive (a fit per observation) is memoised, so that asking one trial at a time costs
-one fit each.
+gives the same answer. What is expensive (a fit per observation) a search object remembers, so that asking it one trial at a time
+costs one fit each.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -27,6 +27,15 @@ class _Posterior:
     process: gp.GP
     mean: np.ndarray
     deviation: np.ndarray
+
+
+@dataclass
+class _Memory:
+    """What a search has computed, by the history that it was asked for (and the mixtures under way)."""
+
+    posteriors: dict[History, _Posterior] = field(default_factory=dict)
+    proposals: dict[tuple[History, tuple[Mixture, ...]], tuple[int, ...]] = field(default_factory=dict)
+    gains: dict[History, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,7 @@ class HedgeSearch(MixtureSearch):
     eta: float = 1.0
 
     def seen(self, number: int, pending: int) -> int:
-        design = len(_design(self))
+        design = len(self._design)
         return 0 if number < design else max(design, super().seen(number, pending))
 
     def _suggest(self, history: History, n: int, pending: Sequence[Mixture]) -> list[Suggestion]:
@@ -57,7 +66,7 @@ class HedgeSearch(MixtureSearch):
         believes its own mean (see `GP.believing`).
         """
         known = {*pending, *[observation.mixture for observation in history]}
-        design = [self.space.at(position) for position in _design(self)]
+        design = [self.space.at(position) for position in self._design]
         if len(history) < len(design):
             return [Suggestion(mixture, "design") for mixture in design if mixture not in known][:n]
         out: list[Suggestion] = []
@@ -66,9 +75,9 @@ class HedgeSearch(MixtureSearch):
         return out
 
     def _next(self, history: History, under_way: list[Mixture]) -> Suggestion:
-        posterior = _posterior(self, history)
-        proposals = _proposals(self, history) if not under_way else _propose(self, history, under_way)
-        chances = hedge_probabilities(np.array(_gains(self, history)), self.eta)
+        posterior = self._posterior(history)
+        proposals = self._proposals(history, tuple(under_way))
+        chances = hedge_probabilities(np.array(self._gains(history)), self.eta)
         rng = np.random.default_rng([self.seed, 1, len(history), len(under_way)])
         chosen = int(rng.choice(len(PORTFOLIO), p=chances))
         position = proposals[chosen]
@@ -83,7 +92,7 @@ class HedgeSearch(MixtureSearch):
 
     def process(self, history: History) -> gp.GP:
         """The process fitted to a history of at least two observations."""
-        return _posterior(self, history).process
+        return self._posterior(history).process
 
     def expected(self, history: History) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation of the score of every mixture tried, after all of them, in the order of the history."""
@@ -96,65 +105,69 @@ class HedgeSearch(MixtureSearch):
             return super().best(history)
         return int(self.expected(history)[0].argmax())
 
+    @functools.cached_property
+    def _design(self) -> tuple[int, ...]:
+        """The first mixtures, by position."""
+        size = min(self.initial, self.budget)
+        if self.design == "spread":
+            return tuple(spread(self.space, size, self.seed))
+        rng = np.random.default_rng([self.seed, 4])
+        return tuple(rng.choice(len(self.space), size=size, replace=False).tolist())
+
+    @functools.cached_property
+    def _remembered(self) -> _Memory:
+        return _Memory()
+
+    def _posterior(self, history: History) -> _Posterior:
+        known = self._remembered.posteriors
+        if history not in known:
+            scores = np.array([observation.score for observation in history])
+            process = gp.fit(_coordinates(self.space, history), scores, self.nu)
+            known[history] = _Posterior(process, *_standardised(process, self.space))
+        return known[history]
+
+    def _proposals(self, history: History, under_way: tuple[Mixture, ...] = ()) -> tuple[int, ...]:
+        """The mixture that each function of the portfolio would try next, by position."""
+        known = self._remembered.proposals
+        if (history, under_way) not in known:
+            known[history, under_way] = self._propose(history, under_way)
+        return known[history, under_way]
+
+    def _propose(self, history: History, under_way: Sequence[Mixture]) -> tuple[int, ...]:
+        posterior, positions = self._posterior(history), self.space.positions
+        tried = [positions[observation.mixture] for observation in history]
+        running = [positions[mixture] for mixture in under_way]
+        mean, deviation = posterior.mean, posterior.deviation
+        if running:
+            deviation = _standardised(posterior.process.believing(self.space.coordinates[running]), self.space)[1]
+        best = float(posterior.process.z.max())  # τ, the best score so far
+        values = acquisitions(mean, deviation, best, xi=self.xi, kappa=self.kappa)
+        for value in values.values():
+            value[tried + running] = -np.inf
+        return tuple(int(values[name].argmax()) for name in PORTFOLIO)
+
+    def _gains(self, history: History) -> tuple[float, ...]:
+        """Σ_t μ_t(x_t^j) for each function j (Hoffman et al. 2011, Algorithm 2): what the process, once it knows trial t,
+        thinks of the mixture that j proposed for trial t. In standardised units, else scores that differ by a hundredth
+        could never move η = 1.
+
+        Defined on the history alone, as if trials had been told one by one; so it does not matter which ran at the same time.
+        """
+        gains, known = (0.0,) * len(PORTFOLIO), self._remembered.gains
+        for end in range(len(self._design) + 1, len(history) + 1):
+            now, before = history[:end], history[: end - 1]
+            if now not in known:
+                mean = self._posterior(now).mean
+                proposed = zip(gains, self._proposals(before), strict=True)
+                known[now] = tuple(gain + float(mean[position]) for gain, position in proposed)
+            gains = known[now]
+        return gains
+
 
 def _coordinates(space: MixtureSpace, history: History) -> np.ndarray:
     return space.coordinates[[space.positions[observation.mixture] for observation in history]]
 
 
-@functools.lru_cache(maxsize=16)
-def _design(search: HedgeSearch) -> tuple[int, ...]:
-    size = min(search.initial, search.budget)
-    if search.design == "spread":
-        return tuple(spread(search.space, size, search.seed))
-    rng = np.random.default_rng([search.seed, 4])
-    return tuple(rng.choice(len(search.space), size=size, replace=False).tolist())
-
-
-@functools.lru_cache(maxsize=64)
-def _posterior(search: HedgeSearch, history: History) -> _Posterior:
-    scores = np.array([observation.score for observation in history])
-    process = gp.fit(_coordinates(search.space, history), scores, search.nu)
-    return _Posterior(process, *_standardised(process, search.space))
-
-
 def _standardised(process: gp.GP, space: MixtureSpace) -> tuple[np.ndarray, np.ndarray]:
     mean, deviation = process.predict(space.coordinates)
     return (mean - process.shift) / process.scale, deviation / process.scale
-
-
-def _propose(search: HedgeSearch, history: History, under_way: Sequence[Mixture]) -> tuple[int, ...]:
-    """The mixture that each function of the portfolio would try next, by position."""
-    posterior, positions = _posterior(search, history), search.space.positions
-    tried = [positions[observation.mixture] for observation in history]
-    running = [positions[mixture] for mixture in under_way]
-    mean, deviation = posterior.mean, posterior.deviation
-    if running:
-        deviation = _standardised(posterior.process.believing(search.space.coordinates[running]), search.space)[1]
-    best = float(posterior.process.z.max())  # τ, the best score so far
-    values = acquisitions(mean, deviation, best, xi=search.xi, kappa=search.kappa)
-    for value in values.values():
-        value[tried + running] = -np.inf
-    return tuple(int(values[name].argmax()) for name in PORTFOLIO)
-
-
-@functools.lru_cache(maxsize=64)
-def _proposals(search: HedgeSearch, history: History) -> tuple[int, ...]:
-    return _propose(search, history, ())
-
-
-@functools.lru_cache(maxsize=256)
-def _gains(search: HedgeSearch, history: History) -> tuple[float, ...]:
-    """Σ_t μ_t(x_t^j) for each function j (Hoffman et al. 2011, Algorithm 2): what the process, once it knows trial t,
-    thinks of the mixture that j proposed for trial t. In standardised units, else scores that differ by a hundredth
-    could never move η = 1.
-
-    Defined on the history alone, as if trials had been told one by one; so it does not matter which ran at the same time.
-    """
-    if len(history) <= len(_design(search)):
-        return (0.0,) * len(PORTFOLIO)
-    before = history[:-1]
-    mean = _posterior(search, history).mean
-    return tuple(
-        gain + float(mean[position])
-        for gain, position in zip(_gains(search, before), _proposals(search, before), strict=True)
-    )

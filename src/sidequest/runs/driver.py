@@ -117,7 +117,7 @@ def run_method(
         recipe = method.recipe(at.state)
     noted = {"stopped_by_budget": budget} if stopped else {}
     changes = {"cost": learner.meter.cost(single_run_work), "provenance": {**(provenance or {}), **noted}}
-    return Recipe(**{**recipe.model_dump(), **changes})
+    return recipe.model_copy(update=changes)
 
 
 def check_requirements(method: Method[Any, Any], learner: Learner) -> None:

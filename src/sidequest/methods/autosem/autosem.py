@@ -27,6 +27,7 @@ Departures from the paper
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Any
 
 import numpy as np
@@ -83,7 +84,15 @@ class _AutoSeM(Method[SettingsT, AutoSeMState]):
     def _search(self, state: AutoSeMState) -> MixtureSearch | None:
         if self._stage2 is None or state.selected is None:
             return None
-        return stage2.make_search(len(state.selected), self._stage2, self.seed)
+        number = len(state.selected)
+        if number not in self._searches:
+            self._searches[number] = stage2.make_search(number, self._stage2, self.seed)
+        return self._searches[number]
+
+    @functools.cached_property
+    def _searches(self) -> dict[int, MixtureSearch]:
+        """By the number of auxiliaries. A search depends on settings and seed alone; it remembers fits that it has made."""
+        return {}
 
     def start(self, pool: Pool, rng: np.random.Generator) -> AutoSeMState:
         arms = stage1.start(pool, self._stage1 or stage1.BanditSettings())
