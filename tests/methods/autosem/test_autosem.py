@@ -259,7 +259,7 @@ def test_given_tasks_that_do_not_exist(tasks, message):
 def test_bad_settings_are_refused():
     for settings, message in [
         ({"prior": [0, 1]}, "above 0"),
-        ({"primary_prior": "3,nan"}, "above 0"),
+        ({"primary_prior": "3,nan"}, "finite"),
         ({"learning_rate": 0}, "greater than 0"),
         ({"rule": "best"}, "'best'"),
         ({"trials": 0}, "greater than or equal to 1"),
