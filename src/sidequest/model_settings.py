@@ -98,13 +98,17 @@ class AutosemSettings(EncoderSettings):
 
 
 class PooledSettings(EncoderSettings):
-    """A small network over the frozen, cached sentence vectors of an encoder. precision: of encoding; `auto` is float32."""
+    """A linear read-out of the frozen, cached sentence vectors of an encoder, and a small shared network beside it.
+
+    layers: of how many of the last layers; None: all. precision: of encoding; `auto` is float32.
+    """
 
     kind: Literal["pooled"] = "pooled"
+    layers: int | None = Field(None, ge=1)
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    hidden: int = Field(256, ge=1, le=MOST_UNITS)
+    hidden: int = Field(128, ge=1, le=MOST_UNITS)
     depth: int = Field(1, ge=1, le=64)
-    dropout: float = Field(0.1, ge=0, lt=1)
+    dropout: float = Field(0.5, ge=0, lt=1)
 
 
 class ConvnetSettings(ModelSettings):

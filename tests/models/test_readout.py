@@ -58,9 +58,12 @@ def learner_of(family, seed=0):
     return TorchLearner(family.suite, family, TrainSettings(), seed=seed)
 
 
-def standardised(x):
+def standardised(features):
+    """As a read-out sees them: each kind of feature varies as much in all."""
+    x = features.values.astype(np.float64)
     spread = x.std(axis=0)
-    return (x - x.mean(axis=0)) / np.where(spread > 1e-6 * np.abs(x.mean(axis=0)), spread, np.inf)
+    factors = 1.0 if features.importance is None else features.importance
+    return factors * (x - x.mean(axis=0)) / np.where(spread > 1e-6 * np.abs(x.mean(axis=0)), spread, np.inf)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -81,7 +84,7 @@ def test_a_classification_is_scikit_learns_logistic_regression(name, encoders):
     task = task_of(name)
     family = family_of(encoders(), task)
     model = family.read_out(task).model
-    x = standardised(family.features(task, task.train).values.astype(np.float64))
+    x = standardised(family.features(task, task.train))
     target = task.train.target
     labels = target.flatten().to_numpy(zero_copy_only=False) if name == "tags" else target
     reference = LogisticRegression(C=1 / model.strength, tol=1e-8, max_iter=10_000).fit(x, labels)
@@ -92,7 +95,7 @@ def test_a_classification_is_scikit_learns_logistic_regression(name, encoders):
 def test_a_regression_is_scikit_learns_ridge_in_the_tasks_own_units(encoders):
     task = task_of("number")
     family = family_of(encoders(), task)
-    x = standardised(family.features(task, task.train).values.astype(np.float64))
+    x = standardised(family.features(task, task.train))
     reference = Ridge(alpha=family.read_out(task).model.strength).fit(x, task.train.target)
     found = family.read_out(task).predict(task.train, family.scales["number"].restore)
     assert np.allclose(found, reference.predict(x), atol=1e-4)
@@ -102,12 +105,17 @@ def test_a_regression_is_scikit_learns_ridge_in_the_tasks_own_units(encoders):
 def test_pairs_have_their_product_difference_and_cosine(encoders):
     task = task_of("pair")
     family = family_of(encoders(), task)
-    values = family.features(task, task.train).values
-    u, v, product, difference, cosine = np.split(values, np.cumsum([32, 32, 32, 32]), axis=1)
+    features = family.features(task, task.train)
+    layers = family.frozen.depth
+    u, v, product, difference, cosine = np.split(features.values, np.cumsum([32 * layers] * 4), axis=1)
     assert np.allclose(product, u * v)
     assert np.allclose(difference, abs(u - v))
-    expected = [a @ b / (np.linalg.norm(a) * np.linalg.norm(b)) for a, b in zip(u, v, strict=True)]
-    assert np.allclose(cosine[:, 0], expected, atol=1e-5)
+    for layer in range(layers):
+        pairs = zip(u[:, 32 * layer : 32 * (layer + 1)], v[:, 32 * layer : 32 * (layer + 1)], strict=True)
+        expected = [a @ b / (np.linalg.norm(a) * np.linalg.norm(b)) for a, b in pairs]
+        assert np.allclose(cosine[:, layer], expected, atol=1e-5)
+    assert features.importance[0] == 1.0
+    assert features.importance[-1] == pytest.approx(np.sqrt(32 * layers))
 
 
 def test_a_read_out_depends_on_the_train_rows_alone(encoders, monkeypatch):
@@ -147,12 +155,17 @@ def test_a_read_out_is_kept_and_a_damaged_one_is_made_again(encoders, tmp_path, 
         assert place.read_bytes() == whole
 
 
-def test_hf_reads_out_of_the_same_features_as_pooled(encoders):
+def test_hf_reads_out_of_the_last_layer_and_pooled_of_all(encoders):
     task = task_of("pair")
-    models = [family_of(encoders(), task, kind=kind).read_out(task).model for kind in ("hf", "pooled")]
-    assert np.array_equal(models[0].weight, models[1].weight)
+    hf, last, every = (
+        family_of(encoders(), task, **settings).read_out(task).model
+        for settings in ({"kind": "hf"}, {"kind": "pooled", "layers": 1}, {"kind": "pooled"})
+    )
+    assert np.allclose(hf.weight, last.weight, rtol=0.05, atol=0.01)  # states of all layers are kept in half precision
+    assert len(hf.weight) == 4 * 32 + 1
+    assert len(every.weight) > 2 * len(hf.weight)
     cut = family_of(encoders(), task, kind="hf", layers=1).read_out(task).model
-    assert not np.array_equal(cut.weight, models[0].weight)
+    assert not np.allclose(cut.weight, hf.weight, rtol=0.05, atol=0.01)
 
 
 def test_classes_count_equally_where_the_metric_is_their_mean(encoders):
@@ -183,12 +196,12 @@ def test_many_rows_are_fitted_on_a_sample(encoders, monkeypatch, tmp_path):
     monkeypatch.setattr(readout, "FIT_VALUES", 32 * 25)
     shapes = []
 
-    def remember(x, loss):
+    def remember(x, loss, **options):
         shapes.append(x.shape)
-        return logistic(x, loss)
+        return logistic(x, loss, **options)
 
     monkeypatch.setattr(readout, "logistic", remember)
-    family_of(encoders(), task).read_out(task)
+    family_of(encoders(), task, layers=1).read_out(task)
     assert shapes == [(25, 32)]
 
 

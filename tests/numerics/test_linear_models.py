@@ -188,3 +188,16 @@ def test_features_that_are_constant_up_to_rounding_get_no_weight():
     model = logistic(x, Softmax(labels, 3))
     assert not model.weight[1].any()
     assert model.weight[0].any()
+
+
+def test_a_feature_of_more_importance_costs_less():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(60, 4))
+    y = x.sum(axis=1)
+    importance = np.array([10.0, 1.0, 1.0, 1.0])
+    model = ridge(x, y, 100.0, importance=importance)
+    by_hand = ridge(x, y, 100.0)
+    weights, plain = model.weight[:, 0] / model.scale, by_hand.weight[:, 0] / by_hand.scale
+    assert weights[0] > 2 * weights[1:].max()
+    assert plain[0] < 1.5 * plain[1:].max()
+    assert np.allclose(model.scale * importance, by_hand.scale)

@@ -69,6 +69,10 @@ class MultiTaskModel(nn.Module):
         """How many layers of a pretrained encoder stand above each of its parameters, by name; what is not named has none."""
         return {}
 
+    def rate_factors(self) -> dict[str, float]:
+        """Factors on the learning rate, by the name of a parameter; what is not named learns at the whole rate."""
+        return {}
+
     def forward(self, task: str, batch: Batch) -> Tensor:
         raise TypeError(f"{type(self).__name__} has no forward pass")
 

@@ -4,15 +4,14 @@ The states of all layers stand side by side, standardised feature by feature, an
 LSTM in both directions. Tagging reads each word's state; other tasks pool over the tokens and combine pairs as in AutoSeM's
 Eq. 1. Everything but the heads is shared.
 
-Standardising matters: a few features of a transformer are tens of times as large as the others and drown them. The statistics are
-those of the primary's train rows, for all tasks alike, so that tasks share what they learn; they are part of the exported model.
+The means and deviations are those of the primary's train rows, for all tasks alike, so that tasks share what they learn; they are
+part of the exported model.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
@@ -20,7 +19,7 @@ from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 from sidequest.model_settings import BiLstmSettings
 from sidequest.models.autosem import SentenceInputs, WordInputs, packing
 from sidequest.models.base import Batch, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
-from sidequest.models.frozen import FrozenFamily, combine, combined_width
+from sidequest.models.frozen import FrozenFamily, Standardised, combine, combined_width
 from sidequest.models.ragged import Ragged
 from sidequest.models.tokenising import flat_tags
 from sidequest.tasks.examples import Examples
@@ -28,28 +27,6 @@ from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
 
 PROJECTED = 256
-STATISTICS_ROWS = 2_000  # texts of the primary that means and deviations are taken over
-
-
-class Standardised(nn.Module):
-    """States [tokens, layers, width] → [tokens, layers · width], each feature with mean 0 and deviation 1."""
-
-    mean: Tensor
-    scale: Tensor
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(width))
-        self.register_buffer("scale", torch.ones(width))
-
-    def fit(self, states: np.ndarray) -> None:
-        """states: float16 [tokens, layers, width]."""
-        flat = torch.from_numpy(states.reshape(len(states), -1)).double()
-        self.mean.copy_(flat.mean(0))
-        self.scale.copy_(1 / flat.std(0, correction=0).clamp(min=1e-6))
-
-    def forward(self, states: Tensor) -> Tensor:
-        return (states.flatten(1).float() - self.mean) * self.scale
 
 
 class BiLstmModel(MultiTaskModel):
@@ -114,25 +91,6 @@ class BiLstmFamily(FrozenFamily):
 
     def build(self, seed: int) -> BiLstmModel:
         model = BiLstmModel(self.suite, self.settings, self.frozen.depth, self.frozen.width, seed)
-        if (states := self._statistics()) is not None:
+        if (states := self.statistics("tokens")) is not None:
             model.standardised.fit(states)
         return model
-
-    def _statistics(self) -> np.ndarray | None:
-        """States of the primary's train rows; None for an exported model, which brings its own statistics."""
-        task = self.suite.tasks[self.suite.primary]
-        if "train" not in task.splits or not len(task.train):
-            return None
-        if self._sample is None:
-            some = task.train.take(
-                np.linspace(0, len(task.train) - 1, min(len(task.train), STATISTICS_ROWS)).astype(int)
-            )
-            if task.form == Form.TOKENS:
-                rows, words = self.words(some)
-                self._sample = rows.gather(np.flatnonzero(words))
-            else:
-                located = self.locate(task, some, "tokens")
-                self._sample = located.rows.gather(np.unique(located.first))
-        return self._sample
-
-    _sample: np.ndarray | None = None

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sidequest.files import atomic_directory
 from sidequest.model_settings import AutosemSettings, BiLstmSettings, PooledSettings
 from sidequest.models.base import Family, MultiTaskModel, Progress
+from sidequest.models.direct_path import feature_widths, text_features
 from sidequest.models.encoders import resolve
 from sidequest.models.readout import Features
 from sidequest.models.saved import ENCODER, copy_encoder, task_state, write_card, write_weights
@@ -24,7 +25,8 @@ from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Task
 
-FEATURES = 1  # a number for what a read-out sees: a change of meaning must not find old read-outs
+STATISTICS_ROWS = 2_000  # texts of the primary that means and deviations are taken over
+FEATURES = 2  # a number for what a read-out sees: a change of meaning must not find old read-outs
 
 
 @dataclass(frozen=True)
@@ -75,22 +77,25 @@ class EncoderStates:
         counts = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         return self.of("words").rows(sentences, self.progress), counts
 
-    def features(self, task: Task, examples: Examples) -> Features:
+    def features(self, task: Task, examples: Examples, view: View = "pooled") -> Features:
         """What a linear read-out sees: a text's vector u; of a pair u, v, u ⋆ v, |u − v| and the cosine; a word's states of all
-        layers."""
+        layers. view: `pooled` for the last layer's vector, `layers` for those of all layers."""
         if task.form == Form.TOKENS:
             rows, counts = self.words(examples)
             states = rows.gather(np.flatnonzero(counts))
             return Features(states.reshape(len(states), -1), counts)
-        located = self.locate(task, examples, "pooled")
+        located = self.locate(task, examples, view)
         table, place = located.rows.table()
-        u = table[place[located.first]]
-        if located.second is None:
-            return Features(u, located.counts)
-        v = table[place[located.second]]
-        lengths = np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1)
-        cosine = (u * v).sum(axis=1) / np.maximum(lengths, np.finfo(np.float32).tiny)
-        return Features(np.concatenate([u, v, u * v, np.abs(u - v), cosine[:, None]], axis=1), located.counts)
+        layers = 1 if view == "pooled" else self.frozen.depth
+
+        def vectors(which: np.ndarray) -> Tensor:
+            return torch.from_numpy(table[place[which]].astype(np.float32)).view(len(which), layers, self.frozen.width)
+
+        second = None if located.second is None else vectors(located.second)
+        values = text_features(vectors(located.first), second).numpy()
+        return Features(
+            values, located.counts, feature_widths(layers, self.frozen.width, pair=located.second is not None)
+        )
 
     def facts(self) -> list[Any]:
         """What identifies the features, plain data."""
@@ -104,8 +109,7 @@ class FrozenFamily(Family):
 
     def __init__(self, suite: Suite, settings: AutosemSettings | BiLstmSettings | PooledSettings) -> None:
         super().__init__(suite, settings)
-        layers = settings.layers if not isinstance(settings, PooledSettings) else None
-        self.frozen = FrozenEncoder(resolve(settings.encoder), layers, settings.max_length, settings.precision)
+        self.frozen = FrozenEncoder(resolve(settings.encoder), settings.layers, settings.max_length, settings.precision)
         self.states = EncoderStates(self.frozen)
 
     def locate(self, task: Task, examples: Examples, view: View) -> Located:
@@ -118,10 +122,29 @@ class FrozenFamily(Family):
 
     def features(self, task: Task, examples: Examples) -> Features:
         self.states.progress = self.progress
-        return self.states.features(task, examples)
+        return self.states.features(task, examples, "layers")
 
     def features_key(self) -> Any:
-        return self.states.facts()
+        return ["layers", *self.states.facts()]
+
+    def statistics(self, view: View) -> np.ndarray | None:
+        """States of the primary's train rows, over which means and deviations are taken; None for an exported model, which
+        brings its own."""
+        task = self.suite.tasks[self.suite.primary]
+        if "train" not in task.splits or not len(task.train):
+            return None
+        if self._sample is None:
+            count = min(len(task.train), STATISTICS_ROWS)
+            some = task.train.take(np.linspace(0, len(task.train) - 1, count).astype(int))
+            if task.form == Form.TOKENS:
+                rows, words = self.words(some)
+                self._sample = rows.gather(np.flatnonzero(words))
+            else:
+                located = self.locate(task, some, view)
+                self._sample = located.rows.gather(np.unique(located.first))
+        return self._sample
+
+    _sample: np.ndarray | None = None
 
     def export(self, model: MultiTaskModel, task: Task, directory: Path) -> None:
         with atomic_directory(directory) as place:
@@ -132,6 +155,30 @@ class FrozenFamily(Family):
 
     def fingerprint(self) -> str:
         return self.frozen.fingerprint
+
+
+class Standardised(nn.Module):
+    """States [n, layers, width] → [n, layers · width], each feature with mean 0 and deviation 1.
+
+    A few features of a transformer are tens of times as large as the others and drown them.
+    """
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("scale", torch.ones(width))
+
+    def fit(self, states: np.ndarray) -> None:
+        """states: float16 [n, layers, width]."""
+        flat = torch.from_numpy(states.reshape(len(states), -1)).double()
+        self.mean.copy_(flat.mean(0))
+        self.scale.copy_(1 / flat.std(0, correction=0).clamp(min=1e-6))
+
+    def forward(self, states: Tensor) -> Tensor:
+        return (states.flatten(1).float() - self.mean) * self.scale
 
 
 def _number(texts: Sequence[str], places: dict[str, int]) -> np.ndarray:

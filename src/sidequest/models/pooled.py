@@ -1,8 +1,10 @@
-"""`pooled`: a small network over frozen, cached sentence vectors. The fast proxy: thousands of examples a second.
+"""`pooled`: a linear read-out of frozen, cached sentence vectors, and beside it a small network that the tasks share.
 
-Each text is one vector (the mean of the encoder's last states). A shared trunk maps it to u; pairs are combined as in AutoSeM's
-Eq. 1, h = [u; v; u ⋆ v; |u − v|]; one projection per task. It cannot tag: a sentence vector knows nothing of single words.
-What it cannot learn (word order across a pair, as in RTE) it cannot rank either: check it on the primary before trusting it.
+Each text is one vector per layer of the encoder (the mean of its states). A task's logits are a linear read-out of these vectors
+(of a pair: of u, v, u ⋆ v, |u − v| and the cosines), which starts at its regularised solution, plus a projection of what the
+shared trunk makes of them (pairs combined as in AutoSeM's Eq. 1, h = [u; v; u ⋆ v; |u − v|]), which starts at zero. So training
+begins at the level of a linear probe. It cannot tag: a sentence vector knows nothing of single words. What it cannot learn (word
+order across a pair, as in RTE) it cannot rank either: check it on the primary before trusting it.
 """
 
 from __future__ import annotations
@@ -15,15 +17,17 @@ from torch import Tensor, nn
 
 from sidequest.model_settings import PooledSettings
 from sidequest.models.base import Batch, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
-from sidequest.models.frozen import FrozenFamily, Located, combine, combined_width
+from sidequest.models.direct_path import RATE, DirectPath, feature_widths, text_features
+from sidequest.models.frozen import FrozenFamily, Located, Standardised, combine, combined_width
 from sidequest.models.ragged import ranges
+from sidequest.models.tokenising import has_pairs
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
 
 
 class VectorInputs(Inputs):
-    """Batches: `first` and, for pairs, `second`: float32 [n, width]."""
+    """Batches: `first` and, for pairs, `second`: float32 [n, layers, width]."""
 
     def __init__(self, located: Located, targets: Targets) -> None:
         self.table, place = located.rows.table()
@@ -39,35 +43,43 @@ class VectorInputs(Inputs):
         if self.counts is not None and self.start is not None:
             texts = ranges(self.start[positions], self.counts[positions])
             batch["choices"] = torch.from_numpy(self.counts[positions])
-        batch["first"] = torch.from_numpy(self.table[self.first[texts]])
+        batch["first"] = torch.from_numpy(self.table[self.first[texts]]).float()
         if self.second is not None:
-            batch["second"] = torch.from_numpy(self.table[self.second[texts]])
+            batch["second"] = torch.from_numpy(self.table[self.second[texts]]).float()
         return self.targets.into(batch, positions)
 
 
 class PooledModel(MultiTaskModel):
-    """Shared trunk, Eq. 1, one linear head per task."""
+    """For each task a direct path, and a linear head on the shared trunk."""
 
-    def __init__(self, suite: Suite, settings: PooledSettings, width: int, seed: int) -> None:
+    def __init__(self, suite: Suite, settings: PooledSettings, layers: int, width: int, seed: int) -> None:
         super().__init__()
         hidden, depth = settings.hidden, settings.depth
-        rate = settings.dropout
-        # Sentence vectors differ much in length from encoder to encoder; only their direction and shape should matter.
-        layers: list[nn.Module] = [nn.LayerNorm(width, elementwise_affine=False)]
+        self.standardised = Standardised(layers * width)
+        modules: list[nn.Module] = []
         with seeded(seed, "trunk"):
-            for entering in (width, *[hidden] * (depth - 1)):
-                layers += [nn.Linear(entering, hidden), nn.GELU(), nn.Dropout(rate)]
-        self.trunk = nn.Sequential(*layers)
-        self.heads = nn.ModuleDict()
+            for entering in (layers * width, *[hidden] * (depth - 1)):
+                modules += [nn.Linear(entering, hidden), nn.GELU(), nn.Dropout(settings.dropout)]
+        self.trunk = nn.Sequential(*modules)
+        self.heads, self.direct = nn.ModuleDict(), nn.ModuleDict()
         for task in suite.tasks.values():
-            with seeded(seed, "head", task.name):
-                self.heads[head_key(task.name)] = nn.Linear(combined_width(task, hidden), task.outputs)
+            head = nn.Linear(combined_width(task, hidden), task.outputs)
+            nn.init.zeros_(head.weight)
+            nn.init.zeros_(head.bias)
+            self.heads[head_key(task.name)] = head
+            features = sum(feature_widths(layers, width, pair=has_pairs(task)))
+            self.direct[head_key(task.name)] = DirectPath(features, task.outputs)
         self.objectives = {task.name: task.objective for task in suite.tasks.values()}
 
+    def rate_factors(self) -> dict[str, float]:
+        return {name: RATE for name, _ in self.named_parameters() if name.startswith("direct.")}
+
     def forward(self, task: str, batch: Batch) -> Tensor:
-        u = self.trunk(batch["first"])
-        v = self.trunk(batch["second"]) if "second" in batch else None
-        logits = self.heads[head_key(task)](combine(u, v))
+        first, second = batch["first"], batch.get("second")
+        u = self.trunk(self.standardised(first))
+        v = None if second is None else self.trunk(self.standardised(second))
+        key = head_key(task)
+        logits = self.direct[key](text_features(first, second)) + self.heads[key](combine(u, v))
         objective = self.objectives[task]
         if objective == Objective.CHOICE:
             return spread_choices(logits[:, 0], batch["choices"])
@@ -75,16 +87,22 @@ class PooledModel(MultiTaskModel):
 
 
 class PooledFamily(FrozenFamily):
-    """A small network over frozen sentence vectors."""
+    """A read-out of frozen sentence vectors, and a small shared network."""
 
     kind: ClassVar[str] = "pooled"
     Settings = PooledSettings
     settings: PooledSettings
     forms: ClassVar[tuple[Form, ...]] = (Form.TEXT, Form.PAIR, Form.CHOICES)
-    default_learning_rate = 1e-3
+    default_learning_rate = 1e-4
 
     def inputs(self, task: Task, examples: Examples) -> Inputs:
-        return VectorInputs(self.locate(task, examples, "pooled"), Targets(task, examples, self.scales[task.name]))
+        return VectorInputs(self.locate(task, examples, "layers"), Targets(task, examples, self.scales[task.name]))
 
     def build(self, seed: int) -> PooledModel:
-        return PooledModel(self.suite, self.settings, self.frozen.width, seed)
+        model = PooledModel(self.suite, self.settings, self.frozen.depth, self.frozen.width, seed)
+        if (vectors := self.statistics("layers")) is not None:
+            model.standardised.fit(vectors)
+            for task in self.suite.tasks.values():
+                if (read_out := self.read_out(task)) is not None:
+                    model.direct[head_key(task.name)].start(read_out.model)  # type: ignore[operator]
+        return model

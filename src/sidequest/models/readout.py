@@ -10,8 +10,9 @@ Where the task is scored by the mean over classes (`macro_f1`), rare classes cou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from sidequest.tasks.examples import Examples
 from sidequest.tasks.splits import generator, limit
 from sidequest.tasks.task import Objective, Task
 
-VERSION = 1  # of the fit: a change of meaning must not find old read-outs
+VERSION = 2  # of the fit: a change of meaning must not find old read-outs
 # Rows × features of a fit, at most: 160 MB in float64. Of more rows a stratified sample is taken.
 FIT_VALUES = 20_000_000
 CHUNK = 2_000  # rows whose features are in memory at once when predicting
@@ -38,11 +39,20 @@ class Features:
     """What a read-out sees of some rows.
 
     values: float [units, width]; a unit is a row, a choice or a word. counts: int64 [rows], the units of each row; None: one
-        each.
+        each. widths: how many columns in turn say the same kind of thing (the vector, the cosine); empty: all of them.
     """
 
     values: np.ndarray
     counts: np.ndarray | None = None
+    widths: tuple[int, ...] = ()
+
+    @property
+    def importance(self) -> np.ndarray | None:
+        """Factors on the standardised columns with which each kind of thing varies as much in all, however many columns it has:
+        one cosine is not drowned by hundreds of products. None: all the same."""
+        if len(set(self.widths)) < 2:
+            return None
+        return np.concatenate([np.full(width, math.sqrt(max(self.widths) / width)) for width in self.widths])
 
 
 FeaturesOf = Callable[[Task, Examples], Features | None]
@@ -101,24 +111,33 @@ def read_out(
 def fit(task: Task, features_of: FeaturesOf, standardise: Callable[[np.ndarray], np.ndarray]) -> LinearModel:
     rows = _rows_to_fit(task, features_of)
     features = _features(features_of, task, rows)
-    x = features.values
+    model, importance = _fitted(task, rows, features, standardise), features.importance
+    if importance is None:
+        return model
+    return replace(model, scale=model.scale * importance, weight=model.weight * importance[:, None])
+
+
+def _fitted(
+    task: Task, rows: Examples, features: Features, standardise: Callable[[np.ndarray], np.ndarray]
+) -> LinearModel:
+    x, importance = features.values, features.importance
     if not np.isfinite(x).all():
         raise SidequestError(f"task {task.name!r}: the encoder gives features that are not finite")
     target: Any = rows.target
     if task.objective == Objective.REGRESSION:
-        return ridge(x, standardise(np.asarray(target, dtype=np.float64)))
+        return ridge(x, standardise(np.asarray(target, dtype=np.float64)), importance=importance)
     if task.objective == Objective.MULTILABEL:
-        return logistic(x, Sigmoids(np.asarray(target), loss_weights(task, target)))
+        return logistic(x, Sigmoids(np.asarray(target), loss_weights(task, target)), importance=importance)
     if task.objective == Objective.CHOICE:
         assert features.counts is not None
-        return logistic(x, Choice(np.asarray(target), features.counts))
+        return logistic(x, Choice(np.asarray(target), features.counts), importance=importance)
     if task.objective == Objective.TAGGING:
         assert features.counts is not None
         tags = target.flatten().to_numpy(zero_copy_only=False)
         sentences = np.repeat(np.arange(len(rows)), features.counts)
         return logistic(x, Softmax(tags, task.outputs, loss_weights(task, target)), groups=sentences)
     labels = np.asarray(target, dtype=np.int64)
-    return logistic(x, Softmax(labels, task.outputs, loss_weights(task, labels)))
+    return logistic(x, Softmax(labels, task.outputs, loss_weights(task, labels)), importance=importance)
 
 
 def loss_weights(task: Task, labels: np.ndarray) -> np.ndarray | None:

@@ -196,11 +196,12 @@ def write_weights(directory: Path, state: Mapping[str, Tensor]) -> None:
 
 def task_state(model: nn.Module, task: str) -> dict[str, Tensor]:
     """The parameters that one task's predictions need: everything shared, and this task's head."""
-    mine = f"heads.{head_key(task)}."
+    groups = ("heads.", "direct.")
+    mine = tuple(f"{group}{head_key(task)}." for group in groups)
     return {
         name: value
         for name, value in model.state_dict().items()
-        if name.startswith(mine) or not name.startswith("heads.")
+        if name.startswith(mine) or not name.startswith(groups)
     }
 
 

@@ -9,7 +9,8 @@ What can be asked for:
 - `tokens`: float16 [tokens, layers, width], the states of the last layers at every token, special tokens included;
 - `words`: float16 [words, layers, width], for tagging: the mean over the sub-tokens of each word. The encoder is frozen and
   cannot learn to gather a word at its first sub-token, as a fine-tuned one does; the mean loses none of them;
-- `pooled`: float32 [1, width], the mean of the last layer over the text's tokens, as sentence encoders pool.
+- `pooled`: float32 [1, width], the mean of the last layer over the text's tokens, as sentence encoders pool;
+- `layers`: float16 [1, layers, width], the mean of each of the last layers over the text's tokens.
 
 States may differ in the last bit between machines and between batches in which they were computed. Once stored they stay.
 """
@@ -46,7 +47,7 @@ VERSION = 1  # of what is stored: a change of meaning must not find old states
 SHARD_BYTES = 128 << 20  # what an interruption can lose at most
 HALF_MAX = float(np.finfo(np.float16).max)
 
-View = Literal["tokens", "words", "pooled"]
+View = Literal["tokens", "words", "pooled", "layers"]
 Text = str | Sequence[str]  # a sentence to tag is given as its words
 
 
@@ -135,8 +136,14 @@ class FrozenEncoder:
             if view == "pooled":
                 last = out.last_hidden_state.float() * inside[..., None]
                 return (last.sum(1) / inside.sum(1, keepdim=True)).cpu().numpy(), np.ones(len(positions), np.int64)
-            layers = torch.stack([layer[inside] for layer in out.hidden_states[-self.depth :]], dim=1)
-        values = layers.float()
+            if view == "layers":
+                counts = inside.sum(1, keepdim=True)
+                means = [
+                    (layer.float() * inside[..., None]).sum(1) / counts for layer in out.hidden_states[-self.depth :]
+                ]
+                values, lengths = torch.stack(means, dim=1), np.ones(len(positions), np.int64)
+            else:
+                values = torch.stack([layer[inside] for layer in out.hidden_states[-self.depth :]], dim=1).float()
         if view == "words":
             assert tokens.words is not None
             at = ids.index(positions)
@@ -197,7 +204,7 @@ class States:
     def _compute(self, keys: np.ndarray, texts: list[Text], progress: Progress | None) -> None:
         tokens = self.encoder.tokenise(texts, self.view)
         lengths = tokens.ids.lengths
-        if self.view != "pooled":
+        if self.view in ("tokens", "words"):
             self._check_space(int(lengths.sum()))
         order = np.argsort(-lengths, kind="stable")
         room = batch_tokens(self.encoder.device)

@@ -57,12 +57,20 @@ class LinearModel:
         return np.asarray(features, dtype=np.float64) @ weight + (self.bias - self.mean @ weight)
 
 
-def ridge(features: np.ndarray, targets: np.ndarray, strength: float | None = None, *, seed: int = 0) -> LinearModel:
+def ridge(
+    features: np.ndarray,
+    targets: np.ndarray,
+    strength: float | None = None,
+    *,
+    importance: np.ndarray | None = None,
+    seed: int = 0,
+) -> LinearModel:
     """Ridge regression. features [n, d], targets [n].
 
     strength: None chooses the one with the least squared error of leave-one-out predictions, which have a closed form.
+    importance: float [d], factors on the standardised features: the larger, the less a feature's weight costs; None: ones.
     """
-    x, mean, scale = _standardised(features)
+    x, mean, scale = _standardised(features, importance)
     y = np.asarray(targets, dtype=np.float64)
     losses: dict[float, float] = {}
     if strength is None:
@@ -81,18 +89,19 @@ def logistic(
     loss: Loss,
     strength: float | None = None,
     *,
+    importance: np.ndarray | None = None,
     groups: np.ndarray | None = None,
     seed: int = 0,
     tolerance: float = TOLERANCE,
 ) -> LinearModel:
-    """A logistic model with any of the losses of `likelihoods`. features [rows, d].
+    """A logistic model with any of the losses of `likelihoods`. features [rows, d]. importance: see `ridge`.
 
     strength: None chooses the one with the least loss on held-out samples. groups: int64 [samples]; samples of one group (the
     words of a sentence) are held out together. tolerance: the largest part of the gradient, in coordinates of equal curvature,
     at which the search for the weights ends.
     """
     present, loss = present_classes(loss)
-    x, mean, scale = _standardised(features)
+    x, mean, scale = _standardised(features, importance)
     samples = _sample(len(loss), seed, groups)
     part = x if len(samples) == len(loss) else x[loss.rows(samples)]
     basis = _Basis.of(part)
@@ -278,8 +287,10 @@ def _ridge_weights(x: np.ndarray, y: np.ndarray, strength: float) -> np.ndarray:
     return np.linalg.solve(x.T @ x + strength * np.eye(x.shape[1]), x.T @ y)
 
 
-def _standardised(features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features with mean 0 and deviation 1, float64, with the means and scales; constant features become 0."""
+def _standardised(
+    features: np.ndarray, importance: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features with mean 0 and deviation `importance`, float64, with the means and scales; constant features become 0."""
     x = np.array(features, dtype=np.float64)
     mean = x.mean(axis=0)
     x -= mean
@@ -287,6 +298,7 @@ def _standardised(features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
     constant = scale <= CONSTANT * np.maximum(np.abs(mean), np.finfo(np.float64).tiny)
     x[:, constant] = 0.0
     scale[constant] = 1.0
+    scale /= 1.0 if importance is None else importance
     x /= scale
     return x, mean, scale
 

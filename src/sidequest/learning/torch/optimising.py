@@ -17,14 +17,15 @@ def new_optimizer(model: MultiTaskModel, settings: TrainSettings, rate: float) -
     """Biases and normalisation gains are not decayed, as is usual. A group's `factor` stands on the learning rate: the layers of
     a pretrained encoder learn the slower the further they are from the heads, if `layer_decay` is below 1."""
     below = model.layers_below_the_top() if settings.layer_decay < 1 else {}
-    groups: dict[tuple[int, bool], dict[str, Any]] = {}
+    own = model.rate_factors()
+    groups: dict[tuple[float, bool], dict[str, Any]] = {}
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
-        depth, decayed = below.get(name, 0), parameter.ndim > 1
-        weight_decay = settings.weight_decay if decayed else 0.0
-        new = {"params": [], "weight_decay": weight_decay, "factor": settings.layer_decay**depth}
-        groups.setdefault((depth, not decayed), new)["params"].append(parameter)
+        decayed = parameter.ndim > 1
+        factor = settings.layer_decay ** below.get(name, 0) * own.get(name, 1.0)
+        new = {"params": [], "weight_decay": settings.weight_decay if decayed else 0.0, "factor": factor}
+        groups.setdefault((-factor, not decayed), new)["params"].append(parameter)
     ordered = [group for _, group in sorted(groups.items(), key=lambda item: item[0])]
     if settings.optimizer == "sgd":
         return torch.optim.SGD(ordered, lr=rate, momentum=settings.momentum)
