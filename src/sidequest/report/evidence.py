@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 
 from sidequest.evidence import Additions
 from sidequest.recipe import Recipe
-from sidequest.report import alphavil, autosem, gradts, policies, similarity
+from sidequest.report import alphavil, auto, autosem, gradts, policies, similarity
 from sidequest.report.flat_map import FEWEST_POINTS, flat_map, projection
 from sidequest.report.kinds import draw_kind
 from sidequest.report.style import PALETTE, PRIMARY, new_figure
@@ -100,6 +100,16 @@ def _greedy(recipe: Recipe) -> Iterator[Sketch]:
         return
     shown = Additions(steps=steps, scores=scores)
     yield Sketch("added", shown.caption, partial(draw_kind, shown, recipe.primary))
+
+
+def _probes(recipe: Recipe) -> Iterator[Sketch]:
+    for number, shown in enumerate(recipe.evidence.get("rounds", [])):
+        if isinstance(shown, dict) and "arms" in shown:
+            caption = (
+                f"Short runs at {shown['length']:.2f} of the primary's length; bars are one standard error, of rows and of runs. "
+                "What lies left of the dotted line is not above every control."
+            )
+            yield Sketch(f"{number + 1}-{shown['stage']}", caption, partial(auto.probes, shown))
 
 
 def _autosem(recipe: Recipe) -> Iterator[Sketch]:
@@ -201,7 +211,7 @@ def _features(components: dict[str, Any], primary: str) -> go.Figure:
     return similarity.feature_map(places, primary, f"Pooled output of rows: {projection()}")
 
 
-SOURCES: tuple[Source, ...] = (_mixture, _typed, _greedy, _autosem, _policies, _weights, _heads, _rows_taken)
+SOURCES: tuple[Source, ...] = (_mixture, _typed, _probes, _greedy, _autosem, _policies, _weights, _heads, _rows_taken)
 
 
 def mixture_shares(recipe: Recipe) -> go.Figure:

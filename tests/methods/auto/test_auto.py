@@ -6,7 +6,7 @@ import pytest
 from sidequest.learning.fit import single_run_work
 from sidequest.methods.auto.arms import Arm, first_arms
 from sidequest.methods.auto.auto import Auto, AutoSettings
-from sidequest.methods.auto.decision import between_runs, judge, survivors
+from sidequest.methods.auto.decision import Spread, judge, spread_of, survivors
 from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings
@@ -109,7 +109,12 @@ def test_the_judgement_is_the_paired_difference_from_the_mean_of_the_controls():
     assert judged["a"].above
     between = np.var([rows.mean(), rows.mean() + 0.1], ddof=1)
     assert judged["a"].error == pytest.approx(np.sqrt(between * 1.5))
-    assert between_runs(np.array([[1.0, 2.0], [3.0, 2.0]])) == pytest.approx(np.mean([2.0, 0.0]))
+    ones = np.ones(3)
+    spread = spread_of({"c1": [ones, 2 * ones], "c2": [3 * ones, 2 * ones]}, ["c1", "c2"])
+    assert spread.variance == pytest.approx(np.mean([2.0, 0.0]))
+    assert (spread + Spread(0.0, 2)).variance == pytest.approx(spread.variance / 2)
+    sure = judge(truth, ["c1", "c2"], Spread(0.0, 9))
+    assert sure["a"].error == pytest.approx(np.sqrt(between / 10 * 1.5))
     assert not judge({"a": [rows], "c1": [rows], "c2": [rows + 0.1]}, ["c1", "c2"])["a"].above
 
 

@@ -6,7 +6,8 @@ every search, the truth is nearly additive, and short runs flatter any extra tra
 1. *probe*: every candidate beside the primary for a fraction of the length, all with the same seed and so the same order of the
    primary's rows, scored by the probability of the truth per row; beside them controls: the primary alone, and candidates with
    shuffled targets. With many candidates a shorter round first (*screen*), which only ever drops the last ones.
-2. *compose*: those that stand out from the controls again, with another seed and longer; and together, if there are several.
+2. *compose*: the best of those that stand out from the controls, and all of them together, again with another seed; and the
+   controls again. Only what stands out twice is chosen.
 3. *shares* (with budget): more or less of the auxiliaries, and a last stretch on the primary alone.
 4. *guard* (with budget): the choice at full length against the primary alone, and alone for as many batches. A tie goes to the
    primary alone: "no auxiliary helps" is an ordinary answer.
@@ -26,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sidequest.formatting import fixed, signed
 from sidequest.methods.auto.arms import Arm, first_arms
-from sidequest.methods.auto.decision import Judged, judge, survivors
+from sidequest.methods.auto.decision import Judged, Spread, judge, spread_of, survivors
 from sidequest.methods.base import Method, Plan, State
 from sidequest.recipe import Phase, Recipe
 from sidequest.settings import Settings
@@ -79,8 +80,16 @@ class Round(BaseModel):
         """The probability of the truth, float64 [seeds, rows]."""
         return np.array(self.truth[arm.name], dtype=np.float64)
 
-    def judged(self) -> dict[str, Judged]:
-        return judge({arm.name: list(self.rows(arm)) for arm in self.arms}, [a.name for a in self.arms if a.is_control])
+    @property
+    def by_arm(self) -> dict[str, list[np.ndarray]]:
+        return {arm.name: list(self.rows(arm)) for arm in self.arms}
+
+    @property
+    def controls(self) -> list[str]:
+        return [arm.name for arm in self.arms if arm.is_control]
+
+    def judged(self, known: Spread | None = None) -> dict[str, Judged]:
+        return judge(self.by_arm, self.controls, known)
 
 
 class AutoState(State):
@@ -138,7 +147,7 @@ class Auto(Method[AutoSettings, AutoState]):
 
     def _next(self, state: AutoState) -> AutoState:
         now = state.rounds[-1]
-        judged = now.judged()
+        judged = now.judged(_known(state, now))
         arms = {arm.name: arm for arm in now.arms}
         if now.stage == "screen":
             return self._begin(state, self._first(state, self._screened(state, judged)))
@@ -189,11 +198,14 @@ class Auto(Method[AutoSettings, AutoState]):
         return sorted([*ranked[: MOST_PROBED - 1], lucky])
 
     def _composed(self, state: AutoState, chosen: list[Arm]) -> Round:
+        """The best alone and all together; with more room also what lies between. One control beside the primary alone: those of
+        the probe count, too."""
         tasks = [arm.tasks[0] for arm in chosen]
-        sets = [tasks[:size] for size in range(2, len(tasks) + 1)]
-        arms = [*chosen, *(Arm(kind="set", tasks=tuple(sorted(names))) for names in sets)]
+        generous = EFFORTS[self.settings.effort] >= 5
+        sizes = range(1, len(tasks) + 1) if generous else sorted({1, len(tasks)})
+        arms = [Arm(kind="set" if size > 1 else "candidate", tasks=tuple(sorted(tasks[:size]))) for size in sizes]
         arms.append(Arm(kind="single"))
-        for number in range(self.settings.controls):
+        for number in range(min(self.settings.controls, 2 if generous else 1)):
             shuffled = 1000 * self.seed + 500 + number
             arms.append(Arm(kind="permuted", tasks=(tasks[number % len(tasks)],), permutation=shuffled))
         return self._round(state, "compose", arms)
@@ -241,12 +253,12 @@ class Auto(Method[AutoSettings, AutoState]):
             method=self.name,
             primary=state.primary,
             phases=phases,
-            evidence={"rounds": [self._evidence(one) for one in state.rounds if one.complete and one.truth]},
+            evidence={"rounds": [self._evidence(state, one) for one in state.rounds if one.complete and one.truth]},
             verdict=self._verdict(state),
         )
 
-    def _evidence(self, one: Round) -> dict[str, Any]:
-        judged = one.judged()
+    def _evidence(self, state: AutoState, one: Round) -> dict[str, Any]:
+        judged = one.judged(_known(state, one))
         arms = [
             {
                 "arm": arm.name,
@@ -272,13 +284,17 @@ class Auto(Method[AutoSettings, AutoState]):
             return (
                 "no auxiliary helps: none stands out from the primary alone and from training beside shuffled targets"
             )
-        gain = complete[-1].judged()[state.choice.name] if state.choice.name in complete[-1].truth else None
-        said = (
-            ""
-            if gain is None
-            else f" ({signed(gain.gain, 4)} ± {fixed(gain.error, 4)} in the probability of the truth on select)"
+        names = list(state.choice.tasks)
+        together = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        how = state.choice.name.removeprefix(" + ".join(names))
+        last = complete[-1]
+        if state.choice.name not in last.truth:
+            return f"train with {together}{how}"
+        gain = last.judged(_known(state, last))[state.choice.name]
+        return (
+            f"train with {together}{how}: {signed(gain.gain, 4)} ± {fixed(gain.error, 4)} in the probability of the truth "
+            "on select, over the primary alone and shuffled targets"
         )
-        return f"train with {state.choice.name}{said}"
 
     def total(self, state: AutoState) -> int | None:
         return None
@@ -288,6 +304,12 @@ class Auto(Method[AutoSettings, AutoState]):
         if now is None:
             return {}
         return {"stage": now.stage, "arms": len(now.truth), "of": len(now.arms)}
+
+
+def _known(state: AutoState, now: Round) -> Spread:
+    """The spread between runs that the rounds before this one showed."""
+    before = state.rounds[: state.rounds.index(now)]
+    return sum((spread_of(one.by_arm, one.controls) for one in before if one.stage != "screen"), Spread())
 
 
 def _longer(choice: Arm) -> Arm:

@@ -28,12 +28,30 @@ class Judged:
         return self.gain / self.error if self.error > 0 else math.copysign(math.inf, self.gain) if self.gain else 0.0
 
 
-def judge(truth: Mapping[str, Sequence[np.ndarray]], controls: Sequence[str]) -> dict[str, Judged]:
-    """truth: for each arm one array [rows] for each repetition, the same repetitions for all arms. controls: names of arms."""
+@dataclass(frozen=True)
+class Spread:
+    """What is known about differences between runs: a sum of squares of the controls' means, and its degrees of freedom."""
+
+    squares: float = 0.0
+    degrees: int = 0
+
+    @property
+    def variance(self) -> float:
+        return self.squares / self.degrees if self.degrees else 0.0
+
+    def __add__(self, other: Spread) -> Spread:
+        return Spread(self.squares + other.squares, self.degrees + other.degrees)
+
+
+def judge(
+    truth: Mapping[str, Sequence[np.ndarray]], controls: Sequence[str], known: Spread | None = None
+) -> dict[str, Judged]:
+    """truth: for each arm one array [rows] for each repetition, the same repetitions for all arms. controls: names of arms.
+    known: the spread of earlier rounds, which have few controls each."""
     repeats = min(len(runs) for runs in truth.values())
     means = {name: np.array([runs[r].mean() for r in range(repeats)]) for name, runs in truth.items()}
     base = np.mean([np.stack(truth[name][:repeats]) for name in controls], axis=0)  # [repeats, rows]
-    between = between_runs(np.array([means[name] for name in controls]))
+    between = (spread_of(truth, controls) + (known or Spread())).variance
     judged = {}
     for name, runs in truth.items():
         difference = np.stack(runs[:repeats]) - base
@@ -46,13 +64,12 @@ def judge(truth: Mapping[str, Sequence[np.ndarray]], controls: Sequence[str]) ->
     return judged
 
 
-def between_runs(control_means: np.ndarray) -> float:
-    """The variance of a run's mean among controls, [controls, repeats]; 0 where there is nothing to tell it from."""
-    controls, repeats = control_means.shape
-    if controls < 2:
-        return 0.0
-    centred = control_means - control_means.mean(axis=0)
-    return float((centred**2).sum() / ((controls - 1) * repeats))
+def spread_of(truth: Mapping[str, Sequence[np.ndarray]], controls: Sequence[str]) -> Spread:
+    """Of the controls' means around the mean control of the same repetition."""
+    repeats = min(len(truth[name]) for name in controls)
+    means = np.array([[truth[name][r].mean() for r in range(repeats)] for name in controls])
+    centred = means - means.mean(axis=0)
+    return Spread(float((centred**2).sum()), (len(controls) - 1) * repeats)
 
 
 def survivors(judged: Mapping[str, Judged], keep: float, least_z: float, most: int) -> list[str]:
