@@ -159,8 +159,11 @@ def test_a_table_of_shares_has_every_mixture_and_finds_the_nearest_of_a_recipe()
 
 def test_a_table_of_other_data_is_refused(small_digits, tmp_path):
     _, path, table, _ = small_digits
+    assert Truth.read(path).setup.suite.candidates == table.candidates  # the embedded suite has more
+    stranger = table.model_copy(update={"candidates": (*table.candidates, "unknown")})
+    stranger.write(tmp_path / "stranger.json")
     with pytest.raises(RunMismatch, match="other candidates"):
-        Truth.read(path)  # the embedded suite has more candidates than the table
+        Truth.read(tmp_path / "stranger.json")
     changed = table.model_copy(update={"data": {name: {"train": "0" * 64} for name in table.data}})
     changed.write(tmp_path / "changed.json")
     with pytest.raises(RunMismatch, match="data changed"):

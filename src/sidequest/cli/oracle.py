@@ -41,6 +41,9 @@ def command(
     sample: Annotated[
         int | None, typer.Option("--sample", min=2, help="So many random subsets instead of all.")
     ] = None,
+    candidates: Annotated[
+        str | None, typer.Option("--candidates", help="Only these of the suite's, separated by commas.")
+    ] = None,
     shares: Annotated[
         str, typer.Option("--shares", help="Batches of an auxiliary for one of the primary: 0,1,3 tries each so often.")
     ] = "0,1",
@@ -70,6 +73,10 @@ def command(
     if stray:
         raise SettingsError(f"--set {next(iter(stray))}: an oracle has no method; use train.NAME or model.NAME")
     levels = _levels(shares, sample)
+    if candidates is not None:
+        from dataclasses import replace
+
+        setup = replace(setup, suite=setup.suite.subset([name.strip() for name in candidates.split(",")]))
     if dry_run:
         from sidequest.cli.common import tell_costs
         from sidequest.runs.estimating import estimate_oracle

@@ -166,6 +166,15 @@ class GradientAlignment(Protocol):
         ...
 
 
+@runtime_checkable
+class LabelScreen(Protocol):
+    """The power to say, without training, what a candidate's labels know of the primary's (`auto`, with many candidates)."""
+
+    def label_relatedness(self, task: str) -> float:
+        """Higher is more related; nan where it cannot be said. Only *train* is looked at, and the learner stays as it was."""
+        ...
+
+
 @dataclass(frozen=True)
 class Warmup:
     """Single-task fine-tuning of a fresh model before its heads are looked at.
@@ -254,6 +263,7 @@ _POWER_NAMES: dict[type, str] = {
     Deltas: "updates per task",
     PredictionGain: "prediction gain",
     GradientAlignment: "alignment of gradients",
+    LabelScreen: "screen by labels",
     HeadImportance: "attention heads",
     TaskDiscriminator: "task discriminator",
 }

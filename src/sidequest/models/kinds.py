@@ -11,6 +11,7 @@ from sidequest.learning.protocol import (
     Deltas,
     GradientAlignment,
     HeadImportance,
+    LabelScreen,
     PredictionGain,
     TaskDiscriminator,
     power_name,
@@ -20,7 +21,7 @@ from sidequest.model_settings import load_plugin, plugins
 if TYPE_CHECKING:
     from sidequest.models.base import Family
 
-EVERY_MODEL: frozenset[type] = frozenset({Deltas, PredictionGain, GradientAlignment, TaskDiscriminator})
+EVERY_MODEL: frozenset[type] = frozenset({Deltas, PredictionGain, GradientAlignment, LabelScreen, TaskDiscriminator})
 
 
 @dataclass(frozen=True)

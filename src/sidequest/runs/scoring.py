@@ -47,6 +47,8 @@ class Truth:
         table = TruthTable.read(path)
         beside = path.parent / table.suite
         loaded = load_suite(suite or (str(beside) if beside.exists() else table.suite))
+        if {*table.candidates} < {*loaded.candidates}:  # a table may be of some of the candidates
+            loaded = loaded.subset(table.candidates)
         setup = Setup.of(loaded, table.model, table.train, where=str(path))
         provenance = {"data": table.data, "rows": table.rows}
         setup.check_data(provenance, table.candidates, path)

@@ -239,6 +239,10 @@ class SimulatedLearner(OwnPowers):
         simulation = dataclasses.replace(self.simulation, transfer=transfer)
         return type(self)(simulation, seed=self.seed, meter=self.meter)
 
+    def label_relatedness(self, task: str) -> float:
+        """The transfer to the primary, seen through noise ten times that of a score."""
+        return float(self.simulation.transfer[0, self._index(task)]) + 10 * self._noise("related", task)
+
     def evaluate_all(self, task: str, split: str = "select") -> dict[str, float]:
         return {"score": self.evaluate(task, split)}
 

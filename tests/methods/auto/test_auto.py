@@ -5,7 +5,7 @@ import pytest
 
 from sidequest.learning.fit import single_run_work
 from sidequest.methods.auto.arms import Arm, first_arms
-from sidequest.methods.auto.auto import Auto, AutoSettings
+from sidequest.methods.auto.auto import Auto, AutoSettings, AutoState
 from sidequest.methods.auto.decision import Spread, judge, spread_of, survivors
 from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
@@ -58,9 +58,28 @@ def test_three_helpers_of_twenty_are_found_within_twice_the_cost_for_eight():
     assert np.mean([r.cost.x for r in twenty]) < 2 * np.mean([r.cost.x for r in eight])
 
 
-def test_fifty_candidates_do_not_break_it():
+def test_fifty_candidates_are_ordered_by_their_labels_and_then_screened_by_training():
     recipe = chosen(helpful(2, 50, gain=0.3, harm=0.1), 0)
-    assert set(recipe.auxiliaries) <= {"arm-1", "arm-2"}
+    assert set(recipe.auxiliaries) == {"arm-1", "arm-2"}
+    assert len(recipe.evidence["related"]) == 50
+    screen, first, *_ = recipe.evidence["rounds"]
+    assert (screen["stage"], first["stage"]) == ("screen", "probe")
+    tried = [{name for arm in one["arms"] for name in arm["tasks"]} for one in (screen, first)]
+    assert len(tried[0]) == 16
+    assert len(tried[1]) == 8
+    assert recipe.cost.x < 1.3 * chosen(helpful(2, 8, gain=0.3, harm=0.1), 0).cost.x
+
+
+def test_a_screen_by_labels_never_decides_alone():
+    """What cannot be said keeps its place, and one of the last is looked at."""
+    method = Auto(seed=3)
+    names = [f"t{i:02}" for i in range(20)]
+    related = {name: float(i) for i, name in enumerate(names)} | {"t00": float("nan")}
+    state = AutoState(primary="p", candidates=names, objectives={}, epochs=1.0, related=related)
+    kept = method._related(state)
+    assert len(kept) == 16
+    assert {"t00", *names[6:]} <= {*kept}
+    assert len({*kept} & {*names[1:6]}) == 1
 
 
 def test_stopped_anywhere_it_answers_by_the_rounds_that_are_complete():

@@ -16,6 +16,7 @@ from sidequest.learning.protocol import (
     Discrimination,
     GradientAlignment,
     HeadImportance,
+    LabelScreen,
     PredictionGain,
     TaskDiscriminator,
     power_name,
@@ -26,6 +27,7 @@ from sidequest.learning.torch.deltas import DeltaTraining
 from sidequest.learning.torch.discriminator import Discriminating
 from sidequest.learning.torch.head_importance import HeadCache, HeadScoring
 from sidequest.learning.torch.prediction_gain import GainTraining
+from sidequest.learning.torch.screening import LabelScreening
 from sidequest.models.kinds import has_no
 
 
@@ -53,6 +55,8 @@ def make_power(core: Core, power: type, stores: PowerStores) -> object:
         return GainTraining(core)
     if power is GradientAlignment:
         return AlignedTraining(core)
+    if power is LabelScreen:
+        return LabelScreening(core)
     if power is HeadImportance:
         return HeadScoring(core, stores.heads)
     if power is TaskDiscriminator:

@@ -5,7 +5,8 @@ every search, the truth is nearly additive, and short runs flatter any extra tra
 
 1. *probe*: every candidate beside the primary for a fraction of the length, all with the same seed and so the same order of the
    primary's rows, scored by the probability of the truth per row; beside them controls: the primary alone, and candidates with
-   shuffled targets. With many candidates a shorter round first (*screen*), which only ever drops the last ones.
+   shuffled targets. With many candidates first what their labels know of the primary's, by read-outs without training, and a
+   shorter round (*screen*): both only ever drop the last ones, and keep one of those at random.
 2. *compose*: the best of those that stand out from the controls, and all of them together, again with another seed; and the
    controls again. Only what stands out twice is chosen.
 3. *shares* (with budget): more or less of the auxiliaries, and a last stretch on the primary alone.
@@ -25,7 +26,9 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from sidequest.errors import SettingsError
 from sidequest.formatting import fixed, signed
+from sidequest.learning.protocol import LabelScreen, Learner
 from sidequest.methods.auto.arms import Arm, first_arms
 from sidequest.methods.auto.decision import Judged, Spread, judge, spread_of, survivors
 from sidequest.methods.base import Method, Plan, State
@@ -35,6 +38,7 @@ from sidequest.tasks.pool import Pool
 
 EFFORTS = {1: 1.0, 2: 3.0, 3: 6.0, 4: 12.0, 5: 25.0}  # x
 MOST_PROBED = 8  # more candidates are screened first
+MOST_SCREENED = 16  # more are ordered by their labels before any training
 LONGEST = {"screen": 0.25, "probe": 0.5, "compose": 0.5, "shares": 1.0, "guard": 1.0}
 WORTH_REPEATING = 0.25  # a length at which a further seed says more than further length
 MOST_SEEDS = 3
@@ -50,8 +54,8 @@ class AutoSettings(Settings):
 
     effort: int = Field(2, ge=1, le=5)
     keep: float = Field(0.7, ge=0, le=1)
-    controls: int = Field(2, ge=0, le=8)
-    least_z: float = Field(1.5, ge=0)
+    controls: int = Field(1, ge=0, le=8)
+    least_z: float = Field(1.0, ge=0)
     most: int = Field(3, ge=1)
 
 
@@ -93,12 +97,14 @@ class Round(BaseModel):
 
 
 class AutoState(State):
-    """rounds: complete ones and the one that runs. choice: what the complete rounds say. finished: nothing more is to be done."""
+    """related: what labels say of many candidates. rounds: complete ones and the one that runs. choice: what
+    the complete rounds say. finished: nothing more is to be done."""
 
     primary: str
     candidates: list[str]
     objectives: dict[str, str]
     epochs: float
+    related: dict[str, float] = {}
     rounds: list[Round] = []
     choice: Arm | None = None
     finished: bool = False
@@ -124,9 +130,35 @@ class Auto(Method[AutoSettings, AutoState]):
             epochs=pool.train.epochs,
             finished=not candidates,
         )
-        return state if state.finished else self._begin(state, self._first(state, candidates))
+        if state.finished or len(candidates) > MOST_SCREENED:
+            return state
+        return self._begin(state, self._first(state, candidates))
+
+    def round(self, state: AutoState, learner: Learner, rng: np.random.Generator) -> AutoState:
+        """With many candidates, before any training: what their labels say."""
+        related: dict[str, float] = {}
+        for name in state.candidates:
+            try:
+                related[name] = learner[LabelScreen].label_relatedness(name)
+            except SettingsError:  # a model without features to read out
+                related[name] = math.nan
+        state = state.model_copy(update={"related": related})
+        return self._begin(state, self._first(state, self._related(state)))
+
+    def _related(self, state: AutoState) -> list[str]:
+        """Those of which nothing can be said first, then the most related; the last place goes to one of the others at random."""
+        first = np.random.default_rng([self.seed, 1]).permutation(state.candidates).tolist()
+        told = {name: state.related[name] for name in first}
+        ranked = sorted(first, key=lambda name: -math.inf if math.isnan(told[name]) else -told[name])
+        return self._best_and_one(ranked, MOST_SCREENED)
+
+    def _best_and_one(self, ranked: list[str], most: int) -> list[str]:
+        rng = np.random.default_rng([self.seed, len(ranked)])
+        return sorted([*ranked[: most - 1], ranked[int(rng.integers(most - 1, len(ranked)))]])
 
     def ask(self, state: AutoState, n: int) -> list[Plan]:
+        if not state.rounds:
+            return []
         now = state.rounds[-1]
         pending = list(now.pending())[:n]
         return [arm.plan(state.primary, state.epochs, now.length, seed) for arm, seed in pending]
@@ -192,10 +224,8 @@ class Auto(Method[AutoSettings, AutoState]):
 
     def _screened(self, state: AutoState, judged: dict[str, Judged]) -> list[str]:
         """The best of a screen, and one of the others at random: a screen never decides alone."""
-        ranked = sorted(state.candidates, key=lambda name: (-judged[name].gain, name))
-        rng = np.random.default_rng([self.seed, len(ranked)])
-        lucky = ranked[int(rng.integers(MOST_PROBED - 1, len(ranked)))]
-        return sorted([*ranked[: MOST_PROBED - 1], lucky])
+        looked_at = [name for name in state.candidates if name in judged]
+        return self._best_and_one(sorted(looked_at, key=lambda name: (-judged[name].gain, name)), MOST_PROBED)
 
     def _composed(self, state: AutoState, chosen: list[Arm]) -> Round:
         """The best alone and all together; with more room also what lies between. One control beside the primary alone: those of
@@ -232,7 +262,8 @@ class Auto(Method[AutoSettings, AutoState]):
         else:
             parts = {"probe": 0.25, "compose": 0.15, "shares": 0.35, "guard": 0.25}
         if candidates > MOST_PROBED:
-            parts = {"screen": 0.6 * parts["probe"], **parts}
+            screen = 0.6 * parts["probe"]  # out of the same budget
+            parts = {stage: part / (1 + screen) for stage, part in {"screen": screen, **parts}.items()}
         return {stage: part * x for stage, part in parts.items()}
 
     def _round(self, state: AutoState, stage: Stage, arms: list[Arm]) -> Round:
@@ -253,7 +284,8 @@ class Auto(Method[AutoSettings, AutoState]):
             method=self.name,
             primary=state.primary,
             phases=phases,
-            evidence={"rounds": [self._evidence(state, one) for one in state.rounds if one.complete and one.truth]},
+            evidence={"related": state.related}
+            | {"rounds": [self._evidence(state, one) for one in state.rounds if one.complete and one.truth]},
             verdict=self._verdict(state),
         )
 
