@@ -5,8 +5,9 @@ import pytest
 
 from sidequest.learning.fit import single_run_work
 from sidequest.methods.auto.arms import Arm, first_arms
-from sidequest.methods.auto.auto import Auto, AutoSettings, AutoState
+from sidequest.methods.auto.auto import Auto, AutoSettings
 from sidequest.methods.auto.decision import Spread, judge, spread_of, survivors
+from sidequest.methods.auto.rounds import AutoState
 from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings

@@ -20,18 +20,18 @@ anywhere, it answers by the rounds that are complete.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from sidequest.errors import SettingsError
-from sidequest.formatting import fixed, signed
 from sidequest.learning.protocol import LabelScreen, Learner
 from sidequest.methods.auto.arms import Arm, first_arms
-from sidequest.methods.auto.decision import Judged, Spread, judge, spread_of, survivors
-from sidequest.methods.base import Method, Plan, State
+from sidequest.methods.auto.decision import Judged, survivors
+from sidequest.methods.auto.rounds import AutoState, Round, Stage, spread_before
+from sidequest.methods.auto.words import evidence, verdict
+from sidequest.methods.base import Method, Plan
 from sidequest.recipe import Phase, Recipe
 from sidequest.settings import Settings
 from sidequest.tasks.pool import Pool
@@ -44,8 +44,6 @@ WORTH_REPEATING = 0.25  # a length at which a further seed says more than furthe
 MOST_SEEDS = 3
 FINISH = 0.3  # of the primary's epochs: a last stretch alone, as in "train together, then fine-tune"
 
-Stage = Literal["screen", "probe", "compose", "shares", "guard"]
-
 
 class AutoSettings(Settings):
     """effort: 1 to 5, about 1, 3, 6, 12 and 25 single-task training runs. keep: the part of the best gain that a candidate must
@@ -55,59 +53,8 @@ class AutoSettings(Settings):
     effort: int = Field(2, ge=1, le=5)
     keep: float = Field(0.7, ge=0, le=1)
     controls: int = Field(1, ge=0, le=8)
-    least_z: float = Field(1.0, ge=0)
+    least_z: float = Field(1.5, ge=0)
     most: int = Field(3, ge=1)
-
-
-class Round(BaseModel):
-    """Arms trained at one length on one or more seeds. truth: by arm, for each seed the probability of the truth per row."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    stage: Stage
-    arms: list[Arm]
-    length: float
-    seeds: list[int]
-    truth: dict[str, list[list[float] | None]] = {}
-
-    @property
-    def complete(self) -> bool:
-        return all(row is not None for arm in self.arms for row in self.truth.get(arm.name, [None]))
-
-    def pending(self) -> Iterator[tuple[Arm, int]]:
-        for arm in self.arms:
-            for index, seed in enumerate(self.seeds):
-                if self.truth.get(arm.name, [None] * len(self.seeds))[index] is None:
-                    yield arm, seed
-
-    def rows(self, arm: Arm) -> np.ndarray:
-        """The probability of the truth, float64 [seeds, rows]."""
-        return np.array(self.truth[arm.name], dtype=np.float64)
-
-    @property
-    def by_arm(self) -> dict[str, list[np.ndarray]]:
-        return {arm.name: list(self.rows(arm)) for arm in self.arms}
-
-    @property
-    def controls(self) -> list[str]:
-        return [arm.name for arm in self.arms if arm.is_control]
-
-    def judged(self, known: Spread | None = None) -> dict[str, Judged]:
-        return judge(self.by_arm, self.controls, known)
-
-
-class AutoState(State):
-    """related: what labels say of many candidates. rounds: complete ones and the one that runs. choice: what
-    the complete rounds say. finished: nothing more is to be done."""
-
-    primary: str
-    candidates: list[str]
-    objectives: dict[str, str]
-    epochs: float
-    related: dict[str, float] = {}
-    rounds: list[Round] = []
-    choice: Arm | None = None
-    finished: bool = False
 
 
 class Auto(Method[AutoSettings, AutoState]):
@@ -179,7 +126,7 @@ class Auto(Method[AutoSettings, AutoState]):
 
     def _next(self, state: AutoState) -> AutoState:
         now = state.rounds[-1]
-        judged = now.judged(_known(state, now))
+        judged = now.judged(spread_before(state, now))
         arms = {arm.name: arm for arm in now.arms}
         if now.stage == "screen":
             return self._begin(state, self._first(state, self._screened(state, judged)))
@@ -285,47 +232,8 @@ class Auto(Method[AutoSettings, AutoState]):
             primary=state.primary,
             phases=phases,
             evidence={"related": state.related}
-            | {"rounds": [self._evidence(state, one) for one in state.rounds if one.complete and one.truth]},
-            verdict=self._verdict(state),
-        )
-
-    def _evidence(self, state: AutoState, one: Round) -> dict[str, Any]:
-        judged = one.judged(_known(state, one))
-        arms = [
-            {
-                "arm": arm.name,
-                "kind": arm.kind,
-                "tasks": list(arm.tasks),
-                "truth": float(one.rows(arm).mean()),
-                "gain": judged[arm.name].gain,
-                "error": judged[arm.name].error,
-            }
-            for arm in one.arms
-        ]
-        return {"stage": one.stage, "length": one.length, "seeds": one.seeds, "arms": arms}
-
-    def _verdict(self, state: AutoState) -> str:
-        if not state.candidates:
-            return "there are no candidates"
-        complete = [one for one in state.rounds if one.complete and one.truth]
-        if not complete:
-            return "stopped before anything could be said: the primary alone"
-        if state.choice is None:
-            if complete[-1].stage == "guard":
-                return "no auxiliary helps: what looked good in short runs does not hold against the primary alone at length"
-            return (
-                "no auxiliary helps: none stands out from the primary alone and from training beside shuffled targets"
-            )
-        names = list(state.choice.tasks)
-        together = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-        how = state.choice.name.removeprefix(" + ".join(names))
-        last = complete[-1]
-        if state.choice.name not in last.truth:
-            return f"train with {together}{how}"
-        gain = last.judged(_known(state, last))[state.choice.name]
-        return (
-            f"train with {together}{how}: {signed(gain.gain, 4)} ± {fixed(gain.error, 4)} in the probability of the truth "
-            "on select, over the primary alone and shuffled targets"
+            | {"rounds": [evidence(state, one) for one in state.rounds if one.complete and one.truth]},
+            verdict=verdict(state),
         )
 
     def total(self, state: AutoState) -> int | None:
@@ -336,12 +244,6 @@ class Auto(Method[AutoSettings, AutoState]):
         if now is None:
             return {}
         return {"stage": now.stage, "arms": len(now.truth), "of": len(now.arms)}
-
-
-def _known(state: AutoState, now: Round) -> Spread:
-    """The spread between runs that the rounds before this one showed."""
-    before = state.rounds[: state.rounds.index(now)]
-    return sum((spread_of(one.by_arm, one.controls) for one in before if one.stage != "screen"), Spread())
 
 
 def _longer(choice: Arm) -> Arm:
