@@ -8,6 +8,7 @@ and exits with code 2.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -67,6 +68,23 @@ def first_line(error: BaseException, most: int = 300) -> str:
     """What an error of another library says, in one line."""
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     return line if len(line) <= most else f"{line[:most]}…"
+
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+BROKEN = (errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.EROFS)
+
+
+def of_the_world(error: OSError | MemoryError) -> SidequestError:
+    """What the operating system said, as a sentence with the place in it."""
+    if isinstance(error, MemoryError):
+        return WorldError("there is not enough memory. What was done before is kept")
+    place = f"{error.filename}: " if error.filename else ""
+    if error.errno in NO_ROOM:
+        return WorldError(
+            f"{place}there is no room left on the disk. What was done before is kept: make room and give the command again"
+        )
+    words = (error.strerror or str(error) or type(error).__name__).lower()
+    return WorldError(f"{place}{words}") if error.errno in BROKEN else SidequestError(f"{place}{words}")
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

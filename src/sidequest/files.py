@@ -26,7 +26,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from sidequest.errors import Damaged
+from sidequest.errors import Damaged, SettingsError
 
 try:
     import fcntl
@@ -235,11 +235,16 @@ def check_files(directory: Path, digests: Mapping[str, str]) -> None:
     for name, wanted in digests.items():
         path = directory / name
         try:
+            if ".." in Path(name).parts or Path(name).is_absolute() or (path.exists() and not path.is_file()):
+                raise Damaged(path, "it is no plain file of this directory")
             found = file_digest(path)
         except OSError as error:
             raise Damaged(path, f"it cannot be read ({error.strerror})") from None
         if found != wanted:
             raise Damaged(path, "its content does not fit the digest that was written with it")
+
+
+# Arrays
 
 
 def npy_bytes(array: np.ndarray) -> bytes:
@@ -248,8 +253,52 @@ def npy_bytes(array: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
+def npz_bytes(arrays: Mapping[str, np.ndarray], *, compress: bool = False) -> bytes:
+    """Arrays by name, sealed with the digest of them all."""
+    buffer = io.BytesIO()
+    named: dict[str, Any] = {**arrays, SEAL: np.array(_arrays_digest(arrays))}
+    (np.savez_compressed if compress else np.savez)(buffer, **named)
+    return buffer.getvalue()
+
+
+def read_npz(path: Path, *, must_be_sealed: bool = True) -> dict[str, np.ndarray]:
+    """Arrays by name, checked against their seal."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # zipfile, zlib and numpy each have errors of their own
+        raise Damaged(path, f"it does not hold arrays ({type(error).__name__}: {_first_line(error)})") from None
+    seal = arrays.pop(SEAL, None)
+    if seal is None and must_be_sealed:
+        raise Damaged(path, f"it has no {SEAL}")
+    if seal is not None and str(seal) != _arrays_digest(arrays):
+        raise Damaged(path, f"its content does not fit its {SEAL}")
+    return arrays
+
+
+def _arrays_digest(arrays: Mapping[str, np.ndarray]) -> str:
+    hashed = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        plain = np.ascontiguousarray(array)
+        hashed.update(f"{name} {plain.dtype.str} {np.shape(array)}\n".encode())
+        hashed.update(plain.tobytes())
+    return hashed.hexdigest()
+
+
+# Where results are kept
+
+
 def cache_directory() -> Path:
     """Where encoder states and trial results are kept between runs: `SIDEQUEST_CACHE`, or the user's cache directory."""
     if named := os.environ.get("SIDEQUEST_CACHE"):
         return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sidequest"
+    if usual := os.environ.get("XDG_CACHE_HOME"):
+        return Path(usual) / "sidequest"
+    try:
+        return Path.home() / ".cache" / "sidequest"
+    except RuntimeError:
+        raise SettingsError(
+            "there is no home directory to keep results in: set SIDEQUEST_CACHE to a directory"
+        ) from None

@@ -39,6 +39,13 @@ def locked(path: Path, *, patience: float | None = None, what: str = "") -> Iter
         os.close(handle)
 
 
+def remove_stale(path: Path) -> None:
+    """Remove the lock file of a process that is gone."""
+    if path.exists() and not path.is_symlink():
+        with contextlib.suppress(RunBusy, OSError), locked(path, patience=0):
+            pass
+
+
 def _acquire(path: Path, patience: float | None, what: str) -> int:
     """The open lock file, locked and still in its place."""
     begun = time.monotonic()

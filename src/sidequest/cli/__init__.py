@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
 import os
+import signal
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -29,7 +32,7 @@ from sidequest.cli import (
     tune,
 )
 from sidequest.cli.arguments import own_command
-from sidequest.errors import SidequestError
+from sidequest.errors import SidequestError, of_the_world
 
 app = typer.Typer(
     name="sidequest",
@@ -86,14 +89,38 @@ def _started(command: Callable[..., None], *, resumes: bool) -> Callable[..., No
         _keep_pandas_out()
         try:
             command(*args, **kwargs)
-        except KeyboardInterrupt:
-            hint = f" What is done is kept; to go on: {own_command()}" if resumes else ""
-            print(f"\nsidequest: stopped.{hint}", file=sys.stderr)
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(130)  # not `raise SystemExit`: Python would wait for worker processes to end what they are at
+        except KeyboardInterrupt as stopped:
+            _stop(f" What is done is kept; to go on: {own_command()}" if resumes else "", _code(stopped))
 
     return run
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, as a cluster or a shutdown sends it: the same as a Ctrl-C, but for the exit code."""
+
+
+def _terminate(*_: object) -> None:
+    raise Terminated
+
+
+def _code(stopped: KeyboardInterrupt) -> int:
+    return 143 if isinstance(stopped, Terminated) else 130
+
+
+def _stop(hint: str, code: int) -> NoReturn:
+    import multiprocessing
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for (
+        worker
+    ) in multiprocessing.active_children():  # also those that somebody has stopped, and would not hear anything else
+        worker.kill()
+    with contextlib.suppress(OSError, ValueError):  # nobody may be there to read it
+        print(f"\nsidequest: stopped.{hint}", file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)  # not `raise SystemExit`: Python would wait for worker processes to end what they are at
 
 
 class _NoPandas:
@@ -125,9 +152,24 @@ for module in COMMANDS:
 
 
 def main() -> None:
-    """Run the command line: 0 is success, 1 a failure, 2 bad input with one clear message and no traceback, 130 a Ctrl-C."""
+    """Run the command line: 0 is success, 1 a failure, 2 bad input with one clear message and no traceback, 130 a Ctrl-C, 143 a
+    SIGTERM."""
+    signal.signal(signal.SIGTERM, _terminate)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(
+                errors="replace"
+            )  # a terminal that cannot show a character gets a question mark, not an end
     try:
         app()
     except SidequestError as error:
-        print(f"sidequest: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        _refuse(error)
+    except (OSError, MemoryError) as error:
+        _refuse(of_the_world(error))
+    except KeyboardInterrupt as stopped:  # before a command had begun
+        _stop("", _code(stopped))
+
+
+def _refuse(error: SidequestError) -> NoReturn:
+    print(f"sidequest: {error}", file=sys.stderr)
+    raise SystemExit(error.exit_code) from None

@@ -7,6 +7,8 @@ renamed when it is whole. Two are kept: if the last is damaged the run continues
 from __future__ import annotations
 
 import contextlib
+import math
+import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -14,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sidequest.errors import Damaged
+from sidequest.errors import Damaged, SettingsError
 from sidequest.files import atomic_directory, check_files, file_digests, link_or_copy, read_json, write_json
 
 RECORD = "record.json"
+SECONDS = "SIDEQUEST_CHECKPOINT_SECONDS"  # the variable that says how many pass between two states
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,8 @@ class Part:
 class Checkpoints:
     """The states in a directory.
 
-    identity: what makes two runs the same; states of another run are not loaded. seconds: between two states; 0: one at every
-    chance.
+    identity: what makes two runs the same; states of another run are not loaded. seconds: between two states, 0 is one at every
+    chance; None: what SIDEQUEST_CHECKPOINT_SECONDS says, else a minute.
     """
 
     SECONDS: ClassVar[float] = 60.0
@@ -42,8 +45,20 @@ class Checkpoints:
     def __init__(self, directory: Path, identity: str = "", seconds: float | None = None) -> None:
         self.directory = directory
         self._identity = identity
-        self._seconds = self.SECONDS if seconds is None else seconds
+        self._seconds = self._usual_seconds() if seconds is None else seconds
         self._last, self._took = time.monotonic(), 0.0
+
+    def _usual_seconds(self) -> float:
+        text = os.environ.get(SECONDS)
+        if not text:
+            return self.SECONDS
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = math.nan
+        if not 0 <= seconds < math.inf:
+            raise SettingsError(f"{SECONDS}: seconds between two checkpoints, 0 or more; found {text!r}")
+        return seconds
 
     def due(self) -> bool:
         """Whether it is time to save again."""

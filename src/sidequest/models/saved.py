@@ -18,7 +18,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from sidequest.errors import SettingsError
-from sidequest.files import file_digest, read_json, write_atomically
+from sidequest.files import check_files, file_digests, read_json, write_atomically
 from sidequest.model_settings import AnyModelSettings, ModelSettings
 from sidequest.models.base import TargetScale, head_key
 from sidequest.models.encoders import Encoder
@@ -82,7 +82,8 @@ class ModelCard(Record):
 
     loads_with: the class that reads the directory, of transformers or of sidequest. target: the units of a regression's output;
     the plain ones where the weights already give the original units. tasks: the suite's, for a user's own network, which is built
-    from them. weights: the digest of the weights' file. calibration: None where nobody asked for one.
+    from them. files: the digests of all other files; weights: of the weights alone, for older versions. calibration: None where
+    nobody asked for one.
     """
 
     FILE: ClassVar[str] = CARD
@@ -97,6 +98,7 @@ class ModelCard(Record):
     target: Units = Units()
     tasks: tuple[TaskFacts, ...] = ()
     weights: str = ""
+    files: dict[str, str] = Field(default_factory=dict)
     calibration: Calibration | None = None
 
     @classmethod
@@ -133,7 +135,7 @@ def write_card(
     """Write `sidequest.json` into a directory that has all its other files. scale: the units of a regression's output; None where
     the weights already give the original ones."""
     scale = scale or TargetScale()
-    weights = directory / WEIGHTS
+    files = file_digests(directory)
     ModelCard(
         sidequest=__version__,
         loads_with=loads_with,
@@ -141,15 +143,15 @@ def write_card(
         model=settings,
         target=Units(mean=scale.mean, deviation=scale.deviation),
         tasks=tuple(map(task_facts, tasks)),
-        weights=file_digest(weights) if weights.is_file() else "",
+        weights=files.get(WEIGHTS, ""),
+        files=files,
     ).write(directory)
 
 
 def check_weights(directory: Path, card: ModelCard) -> None:
-    """Refuse weights that are not those which were exported: a flipped bit would predict without a word."""
-    path = directory / WEIGHTS
-    if card.weights and (not path.is_file() or file_digest(path) != card.weights):
-        raise SettingsError(f"{path}: the weights are not those that were exported: missing, damaged or exchanged")
+    """Refuse weights that are not those which were exported: a flipped bit would predict without a word. So would one in a frozen
+    encoder or a tokeniser."""
+    check_files(directory, card.files or ({WEIGHTS: card.weights} if card.weights else {}))
 
 
 def task_facts(task: Task) -> TaskFacts:

@@ -21,7 +21,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from sidequest.files import atomic_file, write_atomically
-from sidequest.locks import locked
+from sidequest.locks import locked, remove_stale
 from sidequest.store import remembered_digest
 
 ORPHAN_AGE = 86_400  # seconds after which values without an index are the remains of a crash, not of a write under way
@@ -74,6 +74,9 @@ class Store:
         self._seen: set[str] = set()
         self._keys = np.zeros(0, dtype="S16")
         self._places = np.zeros((0, 3), dtype=np.int64)  # shard, start, length, in the order of the sorted keys
+        self._alone = False  # whether no other process may be writing
+        if directory is not None:
+            remove_stale(directory / ".lock")
         self.refresh()
 
     def refresh(self) -> None:
@@ -136,8 +139,12 @@ class Store:
             yield
             return
         with locked(self.directory / ".lock"):
-            self.refresh()
-            yield
+            self._alone = True
+            try:
+                self.refresh()
+                yield
+            finally:
+                self._alone = False
 
     def _add(self, shards: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> None:
         if not shards:
@@ -155,7 +162,8 @@ class Store:
         assert self.directory is not None
         for path in [*self.directory.glob("*.npy"), *self.directory.glob(".*.*")]:
             try:
-                if not path.with_suffix(".npz").exists() and time.time() - path.stat().st_mtime > ORPHAN_AGE:
+                old = self._alone or time.time() - path.stat().st_mtime > ORPHAN_AGE
+                if old and not path.with_suffix(".npz").exists() and path.name != ".lock":
                     path.unlink()
             except OSError:  # another process was faster
                 continue

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sidequest.errors import RunMismatch, SettingsError, SidequestError
+from sidequest.errors import BROKEN, NO_ROOM, RunMismatch, SettingsError, SidequestError, of_the_world
 from sidequest.files import digest, write_atomically
 from sidequest.methods.registry import MethodClass
 from sidequest.recipe import Recipe
@@ -21,7 +21,7 @@ from sidequest.runs.controls import Scored, run_control
 from sidequest.runs.directory import differences
 from sidequest.runs.finals import train_once
 from sidequest.runs.peak_memory import PeakMemory
-from sidequest.runs.predictions import PREDICTIONS, write_predictions
+from sidequest.runs.predictions import PREDICTIONS, read_predictions, write_predictions
 from sidequest.runs.selecting import make_method, select
 from sidequest.runs.setup import Setup
 
@@ -52,17 +52,25 @@ def attempt(setup: Setup, job: Job) -> Outcome | MissingCell:
         outcome = run_job(setup, job)
         if not math.isfinite(outcome.score):
             raise SidequestError(f"the score is {outcome.score}: the training diverged")
+    except OSError as error:
+        if error.errno in (*NO_ROOM, *BROKEN):  # the next cell would fail in the same way
+            raise of_the_world(error) from None
+        return _failed(job, error)
     except Exception as error:  # whatever it is, the other cells go on, and the whole of it is kept
-        write_atomically(job.directory / FAILURE, traceback.format_exc().encode())
-        known = isinstance(error, SidequestError)
-        words = (str(error).splitlines() or [""])[0]
-        return MissingCell(
-            method=job.method,
-            seed=job.seed,
-            error=words if known else f"{type(error).__name__}: {words} (see {job.directory / FAILURE})",
-        )
+        return _failed(job, error)
     (job.directory / FAILURE).unlink(missing_ok=True)
     return outcome
+
+
+def _failed(job: Job, error: Exception) -> MissingCell:
+    write_atomically(job.directory / FAILURE, "".join(traceback.format_exception(error)).encode())
+    known = isinstance(error, SidequestError)
+    words = (str(error).splitlines() or [""])[0]
+    return MissingCell(
+        method=job.method,
+        seed=job.seed,
+        error=words if known else f"{type(error).__name__}: {words} (see {job.directory / FAILURE})",
+    )
 
 
 def run_job(setup: Setup, job: Job) -> Outcome:
@@ -93,11 +101,10 @@ def _recipe(setup: Setup, job: Job) -> Recipe:
 
 def finished(directory: Path) -> Outcome | None:
     """The outcome of a cell that is done; one that is damaged or lacks its predictions is made again, from the caches."""
-    if not (directory / PREDICTIONS).is_file():
-        return None
     try:
+        read_predictions(directory / PREDICTIONS)
         return Outcome.read_if_there(directory / Outcome.FILE)
-    except SidequestError:
+    except (SidequestError, ValueError):
         return None
 
 

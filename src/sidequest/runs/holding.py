@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sidequest.errors import SettingsError
 from sidequest.files import remove_all_parts
-from sidequest.locks import locked
+from sidequest.locks import locked, remove_stale
 
 LOCK = ".lock"
 PATIENCE = 3.0  # seconds: workers of a parent that was just killed need a moment to end
@@ -29,6 +29,9 @@ def holding(directory: Path | None) -> Iterator[None]:
     try:
         with locked(directory / LOCK, patience=PATIENCE, what=str(directory)):
             remove_all_parts(directory)
+            for path in directory.rglob("*.lock"):
+                if path != directory / LOCK:
+                    remove_stale(path)
             yield
     finally:
         if not existed:

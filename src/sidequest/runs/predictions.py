@@ -6,14 +6,14 @@ row has several (tags), all of them in one array with `i-lengths` beside it. No 
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sidequest.files import write_atomically
+from sidequest.errors import Damaged
+from sidequest.files import npz_bytes, read_npz, write_atomically
 
 PREDICTIONS = "predictions.npz"
 
@@ -28,18 +28,15 @@ def write_predictions(path: Path, predictions: Mapping[str, Any]) -> None:
         rows = [np.asarray(row) for row in values]
         arrays[str(number)] = _compact(np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64))
         arrays[f"{number}-lengths"] = _compact(np.array([len(row) for row in rows], dtype=np.int64))
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    write_atomically(path, buffer.getvalue())
+    write_atomically(path, npz_bytes(arrays, compress=True))
 
 
 def read_predictions(path: Path) -> dict[str, Any]:
     """As they were given to `write_predictions`, whole numbers as int64. A damaged or missing file is a ValueError."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = read_npz(path, must_be_sealed=False)  # older ones have no seal
         return {str(task): _rows(arrays, number) for number, task in enumerate(arrays["tasks"])}
-    except Exception as error:  # zipfile, zlib and numpy each have errors of their own
+    except (Damaged, OSError, KeyError, TypeError, IndexError) as error:
         raise ValueError(f"{path}: not predictions: {type(error).__name__}: {error}") from None
 
 

@@ -7,6 +7,7 @@ a turn.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy import special
 
 from sidequest.errors import SettingsError, unknown
-from sidequest.files import read_json, write_atomically
+from sidequest.files import read_json, sealed, write_atomically
 from sidequest.recipe import Recipe
 
 SHIPPED = Path(__file__).parents[1] / "truth"  # tables that come with sidequest
@@ -172,7 +173,8 @@ class TruthTable(BaseModel):
         return self.means[key]
 
     def write(self, path: Path) -> None:
-        write_atomically(path, (self.model_dump_json(indent=1) + "\n").encode())
+        text = json.dumps(sealed(self.model_dump(mode="json")), indent=1, ensure_ascii=False)
+        write_atomically(path, (text + "\n").encode())
 
     @classmethod
     def read(cls, path: Path) -> TruthTable:

@@ -1,0 +1,109 @@
+"""Kill a command at one of its file operations, give it again, and say what is not as it should be."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tests.faults.runner import Case, Done, Server, differences, left_by, run_afresh, temporary
+
+PLAIN_PAGE = ("tests.faults.plants:plain_page",)
+
+
+@dataclass(frozen=True)
+class Kill:
+    """at: number of the operation. do, of: see the tracer."""
+
+    at: int
+    do: str
+    of: str = "parent"
+
+
+def points(case: Case, count: int, seed: int = 0) -> list[Kill]:
+    """So many places to kill a command: every kind of operation on every kind of file before any of them again."""
+    rng = np.random.default_rng([seed, sum(case.name.encode())])
+    kinds: dict[tuple[str, str], list[Kill]] = {}
+    for who, lines in (("parent", case.operations), ("worker", case.worker_operations)):
+        for line in lines:
+            number, name, path = line.split(" ", 2)
+            at = int(number)
+            kinds.setdefault((who, f"{name} {_kind(path)}"), []).append(Kill(at, _how(name, path, rng), who))
+    turns = [[kills[int(i)] for i in rng.permutation(len(kills))] for kills in kinds.values()]
+    order = rng.permutation(len(turns))
+    chosen: list[Kill] = []
+    depth = 0
+    while len(chosen) < count and depth < max(map(len, turns)):
+        chosen += [turns[i][depth] for i in order if depth < len(turns[i])]
+        depth += 1
+    return chosen[:count]
+
+
+def _kind(path: str) -> str:
+    """A path without what is random in it."""
+    return re.sub(r"[0-9a-f]{8,}|\d+", "#", path)
+
+
+def _how(name: str, path: str, rng: np.random.Generator) -> str:
+    appended = path.endswith((".jsonl", ".log"))
+    ways = ["kill before", "kill after", *(["kill torn"] if name == "fsync" or (name == "open" and appended) else [])]
+    return str(rng.choice(ways))
+
+
+class Killer:
+    """killed: the server of the runs that are killed; resumed: that of the runs after them. kills: how many there were."""
+
+    def __init__(self, killed: Server, resumed: Server, base: Path) -> None:
+        self.killed, self.resumed, self.base = killed, resumed, base
+        self.kills = 0
+
+    def prepare(self, case: Case) -> None:
+        if not case.whole:
+            case.prepare(self.killed, self.base, PLAIN_PAGE)
+
+    def kill(self, case: Case, kill: Kill, *, planted: tuple[str, ...] = (), afresh: bool = False) -> str | None:
+        """None: all as it should be, or the operation was not reached; else what is wrong."""
+        place = case.begin(f"{kill.of}-{kill.at}-{kill.do.replace(' ', '-')}")
+        plan = {"at": kill.at, "do": kill.do, "of": kill.of}
+        try:
+            if afresh:
+                done = run_afresh(place, case.arguments, plan)
+            else:
+                done = self.killed.run(place, case.arguments, plan, planted=(*PLAIN_PAGE, *planted))
+            if done.code == 0 and not planted:
+                return None  # with workers the same operations do not come in the same order
+            problem = self._again(case, place, done.code, kill, done.output, planted, afresh)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+        self.kills += 1
+        return problem
+
+    def run(self, place: Path, arguments: Sequence[str]) -> Done:
+        """A run that nobody kills."""
+        return self.killed.run(place, arguments, planted=PLAIN_PAGE)
+
+    def _again(
+        self, case: Case, place: Path, code: int, kill: Kill, output: str, planted: tuple[str, ...], afresh: bool
+    ) -> str | None:
+        where = f"{case.name}: {kill.do} operation {kill.at} of the {kill.of}"
+        if kill.of == "parent" and code != -9:
+            return f"{where}: ended with {code} instead of being killed:\n{output}"
+        if "Traceback (most recent call last)" in output:
+            return f"{where}: a traceback when a process was killed:\n{output}"
+        if afresh:
+            done = run_afresh(place, case.arguments)
+        else:
+            done = self.resumed.run(place, case.arguments, planted=(*PLAIN_PAGE, *planted))
+        if done.code != 0 or done.traceback:
+            return f"{where}: the same command again ended with {done.code}:\n{done.output}"
+        if done.left:
+            return f"{where}: processes were left running"
+        if other := differences(case.whole, left_by(place)):
+            return f"{where}: other bytes in {', '.join(other)}"
+        if found := temporary(place):
+            return f"{where}: left over: {', '.join(found)}"
+        return None

@@ -1,0 +1,129 @@
+"""A command that is killed at any of its file operations, and given again, ends in the same bytes and leaves nothing over.
+
+Some sixty kills run with every test; `make test-faults` runs some hundreds over every method and every command that continues.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.cases import CHEAP, FINE_TUNED, FROZEN, IMAGES, cases
+from tests.faults.killing import Kill, points
+from tests.faults.runner import differences, left_by
+
+EVERY = sorted(cases(Path("suites")))
+
+QUICK = {
+    "frozen-auto": 3,
+    "frozen-random-data": 2,
+    "frozen-similarity": 4,
+    "frozen-train": 4,
+    "images-alphavil": 5,
+    "images-autosem": 6,
+    "images-compare": 4,
+    "images-compare-2": 3,
+    "images-counterfactual": 4,
+    "images-diw": 4,
+    "images-exp3s": 4,
+    "images-heu-size": 3,
+    "images-oracle": 3,
+    "images-score": 3,
+    "images-single": 2,
+    "images-train": 5,
+    "images-tune": 3,
+    "tuned-gradts-fg": 4,
+    "tuned-train": 4,
+}
+
+
+def test_every_method_is_killed():
+    from sidequest.methods.registry import METHODS
+
+    assert {*IMAGES, *FROZEN, *FINE_TUNED} == {*METHODS}
+
+
+def check(killer, case, count, record_property, **how):
+    """Kill a command so often; all problems together."""
+    killer.prepare(case)
+    before = killer.kills
+    problems = [problem for kill in points(case, count) if (problem := killer.kill(case, kill, **how))]
+    record_property("kills", killer.kills - before)
+    record_property("problems", len(problems))
+    return problems
+
+
+def test_sixty_kills_of_every_kind_of_command(quick_killer, every_case, record_property):
+    problems = []
+    for name, count in QUICK.items():
+        problems += check(quick_killer, every_case[name], count, record_property)
+    assert not problems, "\n".join(problems)
+    assert quick_killer.kills >= 60
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("name", EVERY)
+def test_kills_of(name, killer, every_case, record_property):
+    count = 3 if name.partition("-")[2] in CHEAP else 8
+    problems = check(killer, every_case[name], count, record_property)
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("name", ["images-alphavil", "frozen-similarity", "tuned-train", "images-compare-2"])
+def test_kills_of_fresh_processes(name, killer, every_case, record_property):
+    """With workers that are started afresh, and the page drawn."""
+    problems = check(killer, every_case[name], 2, record_property, afresh=True)
+    assert not problems, "\n".join(problems)
+
+
+# Controls: what the comparison of bytes must not miss
+
+
+@pytest.mark.parametrize("name", ["images-alphavil", "images-train"])
+def test_another_seed_gives_other_bytes(name, quick_killer, every_case):
+    case = every_case[name]
+    quick_killer.prepare(case)
+    place = case.begin("another-seed")
+    done = quick_killer.run(place, [*case.arguments, "--seed", "1", *(["-o", "run"] if case.first else [])])
+    assert done.code == 0, done.output
+    other = differences(case.whole, left_by(place))
+    assert "run/trained/state.safetensors" in other or "run/model/model.safetensors" in other
+
+
+PLANTED = {
+    "forgets_layout": ("images-alphavil", "checkpoints/selection/#", "replace", "other bytes"),
+    "forgets_the_learner": ("images-exp3s", "checkpoints/selection/#", "replace", "other bytes"),
+    "forgets_the_place": ("images-train", "checkpoints/training/#", "replace", "other bytes"),
+    "writes_in_place": ("images-heu-size", "run/run.json", "open", "the same command again ended with"),
+    "never_sweeps": ("images-single", "run/.recipe.json.#.part", "open", "left over"),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_planted_fault_is_found(fault, quick_killer, every_case):
+    """A kill after the middle one of these operations shows it; without the fault the same kill shows nothing."""
+    name, path, operation, says = PLANTED[fault]
+    case = every_case[name]
+    quick_killer.prepare(case)
+    planted = (f"tests.faults.plants:{fault}",)
+    kill = place_of(case, path.replace(".recipe.json.#.part", ".recipe.json."), operation, fault)
+    found = quick_killer.kill(case, kill, planted=planted)
+    assert found is not None, "the fault was not found"
+    assert says in found
+    assert quick_killer.kill(case, kill) is None
+
+
+def place_of(case, path, operation, fault) -> Kill:
+    """The middle of a run's operations of this kind."""
+    import re
+
+    numbers = []
+    for line in case.operations:
+        number, name, where = line.split(" ", 2)
+        plain = re.sub(r"\d{10}$", "#", where)
+        if name == operation and (plain.endswith(path) or (path.endswith(".") and path in where)):
+            numbers.append(int(number))
+    assert numbers, f"no operation {operation} of {path}"
+    return Kill(numbers[len(numbers) // 2], "kill after")
