@@ -34,6 +34,9 @@ IMAGES: dict[str, Sequence[str]] = {
     "counterfactual": (*POLICY, "entropy_weights=[0.2,0.5]", "cma_iterations=3", "cma_population=4"),
     "alphavil": ("epochs=3",),
     "diw": ("epochs=3", "patience=2"),
+    "task-modelling": ("subsets=3",),
+    "merge-to-mix": (),
+    "flad": POLICY,
 }
 FINE_TUNED: dict[str, Sequence[str]] = {
     "gradts-thres": HEADS,
@@ -67,15 +70,15 @@ def cases(suites: Path) -> dict[str, Case]:
         ("tuned", words, ["--model", "hf"], FINE_TUNED),
     ):
         for method, settings in methods.items():
-            arguments = ["select", suite, *model, "-m", method, "-o", "run", *sets(*settings)]
+            arguments = ["select", suite, *model, "-m", method, "-o", "run", "--workers", "1", *sets(*settings)]
             found.append(Case(f"{kind}-{method}", arguments))
-        chosen = ["select", suite, *model, "-m", "all", "-o", "run"]
+        chosen = ["select", suite, *model, "-m", "all", "-o", "run", "--workers", "1"]
         found.append(Case(f"{kind}-train", ["train", "run", "--calibrate"], first=[chosen]))
         compared = ["compare", suite, *model, "-m", "heu-type", "--seeds", "1", "-o", "run"]
         for workers in (1, 2):
             name = f"{kind}-compare" if workers == 1 else f"{kind}-compare-2"
             found.append(Case(name, [*compared, "--workers", str(workers)], workers=workers))
-    words_too = ["select", words, "--model", "bilstm", "-m", "heu-size", "-o", "run"]
+    words_too = ["select", words, "--model", "bilstm", "-m", "heu-size", "-o", "run", "--workers", "1"]
     found.append(Case("bilstm-heu-size", words_too))
     two = ["select", images, "-m", "autosem-no-stage1", "-o", "run", "--workers", "2", *sets(*SEARCH)]
     found.append(Case("images-trials-2", two, workers=2))
@@ -97,6 +100,6 @@ def cases(suites: Path) -> dict[str, Case]:
         found.append(Case(f"images-oracle{end}", [*oracle, str(workers)], workers=workers))
         found.append(Case(f"images-score{end}", [*score, "--workers", str(workers)], [[*oracle, "1"]], workers))
     found.append(Case("frozen-oracle", ["oracle", words, "--seeds", "2", "-o", "truth.json", "--workers", "1"]))
-    found.append(Case("images-tune", ["tune", images, "-o", "tuning.json", "--trainings", "5"]))
-    found.append(Case("frozen-tune", ["tune", words, "-o", "tuning.json", "--trainings", "5"]))
+    found.append(Case("images-tune", ["tune", images, "-o", "tuning.json", "--trainings", "5", "--workers", "1"]))
+    found.append(Case("frozen-tune", ["tune", words, "-o", "tuning.json", "--trainings", "5", "--workers", "2"]))
     return {case.name: case for case in found}

@@ -132,7 +132,8 @@ def run_afresh(
 # Facts about this run and this machine, which no result rests on.
 PASSING = {"seconds", "peak_memory", "peak_memory_mb", "trials_reused", "reused", "computed", "sha256", "machine"}
 PASSING |= {"rows_per_second", "minutes_left"}
-NOT_COMPARED = {"trials.log", "report.html", "outcomes.parquet"}  # times of day, seconds; that they exist is compared
+# times of day, seconds; that they exist is compared
+NOT_COMPARED = {"trials.log", "report.html", "outcomes.parquet", "workers.jsonl", "conduct.json"}
 
 
 def left_by(place: Path) -> dict[str, Any]:

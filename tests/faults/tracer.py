@@ -10,7 +10,8 @@ kill torn                  a write of which half arrives, then SIGKILL
 stop                       SIGSTOP after it
 ENOSPC, EROFS, EACCES      it and all that follow fail with this error, as on a full or read-only disk
 
-A plan holds for the process that is started (`of: parent`) or for the workers that it starts (`of: worker`).
+A plan holds for the process that is started (`of: parent`) or for the workers that it starts (`of: worker`): the first that
+comes so far, because a worker that is lost is replaced.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Tracer:
         self.log = None if log is None else os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)
         self.at, self.do, self.of = at, do, of
         self.count, self.process, self.inside = 0, os.getpid(), False
+        self.once = os.path.join(os.path.dirname(roots[0]), "done-once")
 
     def install(self) -> None:
         for name in (*TWO_PATHS, *ONE_PATH, *HANDLES):
@@ -124,13 +126,21 @@ class Tracer:
             handle = os.open(path, os.O_RDWR)
             os.ftruncate(handle, os.fstat(handle).st_size // 2)
         if self.do == "kill before" or (self.do == "kill torn" and name != "open"):
-            kill()
+            self._kill()
 
     def _after(self, name: str) -> None:
         if self.do == "kill after":
-            kill()
+            self._kill()
         if self.do == "stop":
             os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _kill(self) -> None:
+        if self.of == "worker":
+            try:
+                os.close(os.open(self.once, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            except FileExistsError:
+                return
+        kill()
 
     def _note(self, name: str, path: str) -> None:
         if self.log is not None:

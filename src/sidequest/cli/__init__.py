@@ -154,12 +154,11 @@ for module in COMMANDS:
 def main() -> None:
     """Run the command line: 0 is success, 1 a failure, 2 bad input with one clear message and no traceback, 130 a Ctrl-C, 143 a
     SIGTERM."""
-    signal.signal(signal.SIGTERM, _terminate)
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="replace"
-            )  # a terminal that cannot show a character gets a question mark, not an end
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character shows a question mark
+            stream.reconfigure(errors="replace")
     try:
         app()
     except SidequestError as error:
