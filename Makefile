@@ -24,14 +24,12 @@ types: $(READY)
 imports: $(READY)
 	$(BIN)/lint-imports
 
-<<<<<<< HEAD
 # The documentation as a site; a broken link is an error.
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
-=======
+
 test-faults: $(READY)
 	$(BIN)/python -m pytest -m "" tests/faults
->>>>>>> 7ef338e (Kill every command at its file operations and damage its files: what was found is repaired)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest --numprocesses 2 -m slow
