@@ -110,10 +110,10 @@ class Killer:
             return f"{where}: the same command again ended with {done.code}:\n{done.output}"
         if done.left:
             return f"{where}: processes were left running"
-        if other := differences(case.whole, left_by(place)):
-            return f"{where}: other bytes in {', '.join(other)}"
         if found := temporary(place):
             return f"{where}: left over: {', '.join(found)}"
+        if other := differences(case.whole, left_by(place)):
+            return f"{where}: other bytes in {', '.join(other)}"
         return None
 
 
