@@ -28,7 +28,7 @@ from sidequest.files import (
     read_json,
     write_json,
 )
-from sidequest.locks import locked
+from sidequest.locks import locked, remove_stale
 
 ENTRY = "entry.json"
 ARRAYS = "arrays.npz"
@@ -69,7 +69,11 @@ class ContentStore:
             return None
 
     def put(self, key: str, make: Make) -> Entry:
-        """Write an entry, in place of one that may be there. make: fills a directory with files and gives the plain data."""
+        """Write an entry, if it is not there or damaged. make: fills a directory with files and gives the plain data."""
+        if (
+            entry := self.get(key)
+        ) is not None:  # of two that write the same, the second would only add a chance to be killed
+            return entry
         with atomic_directory(self._place(key)) as fresh:
             data = make(fresh)
             write_json(fresh / ENTRY, {"key": key, "data": data, "files": file_digests(fresh)})
@@ -77,10 +81,11 @@ class ContentStore:
 
     def get_or_make(self, key: str, make: Make) -> Entry:
         """The entry, made by one process if it is not there."""
-        entry = self.get(key)
+        entry, lock = self.get(key), self._place(key).with_suffix(".lock")
         if entry is not None:
+            remove_stale(lock)  # its maker may have been killed before it could
             return entry
-        with locked(self._place(key).with_suffix(".lock")):
+        with locked(lock):
             return self.get(key) or self.put(key, make)  # another process may have been at it
 
     def _place(self, key: str) -> Path:

@@ -34,19 +34,19 @@ TRAIN = ("train", "run", "-o", "out")
 PREDICT = ("predict", "run/model", "{words}/mood-report.jsonl", "-o", "predicted.csv")
 
 STORED = [
-    Stored("images-heu-size", "cache/trials/*/*.json"),
-    Stored("images-compare", "cache/finals/*.json"),
-    Stored("images-compare", "cache/finals/*.npz"),
-    Stored("images-tune", "cache/tunings/*.json"),
+    Stored("images-heu-size", "cache/trials/*/*/entry.json"),
+    Stored("images-compare", "cache/finals/*/*/entry.json"),
+    Stored("images-compare", "cache/finals/*/*/*.npz"),
+    Stored("images-tune", "cache/tunings/*/*/entry.json"),
     Stored("frozen-random-data", "cache/states/*/*.npy", again=("train", "run"), kept="all"),
     Stored("frozen-random-data", "cache/states/*/*.npz", again=("train", "run"), kept="all"),
     *(
         Stored("tuned-gradts-fg", f"cache/heads/*/*/{name}")
-        for name in ("ids.npy", "total.npy", "values.npy", "record.json")
+        for name in ("ids.npy", "total.npy", "values.npy", "entry.json")
     ),
-    Stored("frozen-similarity", "cache/discriminators/*/*/model/state.safetensors"),
-    Stored("frozen-similarity", "cache/discriminators/*/*/model/state.json"),
-    Stored("frozen-similarity", "cache/discriminators/*/*/chunks-*/*/0.npz"),
+    Stored("frozen-similarity", "cache/discriminators/**/state.safetensors"),
+    Stored("frozen-similarity", "cache/discriminators/**/models/**/entry.json"),
+    Stored("frozen-similarity", "cache/discriminators/**/arrays.npz"),
     *(
         Stored("images-alphavil", f"work/run/checkpoints/selection/*/{name}", kept="killed")
         for name in (
