@@ -123,7 +123,8 @@ def log_index() -> str:
     head = "| date | experiment | verdict | seeds | minutes |\n| --- | --- | --- | --- | --- |\n"
     return (
         "# Log of experiments\n\nOne file per experiment, negative ones included. Type to filter:\n\n"
-        '<input id="filter" type="search" placeholder="autosem, negative, 2026-11…" aria-label="filter entries">\n\n'
+        '<input id="filter" type="search" style="width:100%;padding:.4em .6em;border:1px solid #999;border-radius:.3em"'
+        ' placeholder="autosem, negative, 2026-11…" aria-label="filter entries">\n\n'
         + head
         + "\n".join(rows)
         + "\n\n<script>\nconst box = document.getElementById('filter');\n"
