@@ -9,17 +9,29 @@ from __future__ import annotations
 
 import difflib
 import errno
+import re
 from collections.abc import Iterable
 from typing import ClassVar
 
+_USER_PASSWORD = re.compile(r"(://[^\s/:@]*):[^\s@]+@")
+_NAMED_SECRET = re.compile(r"([?&;](?:password|passwd|pwd|token|secret|key|api_key)=)[^\s&;'\"]+", re.IGNORECASE)
+
+
+def masked(text: str) -> str:
+    """A text without the passwords of its URLs: `postgresql://user:***@host/name`. For all that is shown or written down."""
+    return _NAMED_SECRET.sub(r"\1***", _USER_PASSWORD.sub(r"\1:***@", text))
+
 
 class SidequestError(Exception):
-    """Something the user did or gave; the message says what, where, and what is allowed.
+    """Something the user did or gave; the message says what, where, and what is allowed. It never holds a URL's password.
 
     exit_code: of the command line. 2 is bad input; what the world did to a good one is 1.
     """
 
     exit_code: ClassVar[int] = 2
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(masked(message))
 
 
 class DataError(SidequestError):

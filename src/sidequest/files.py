@@ -188,7 +188,7 @@ def read_json(path: Path, *, must_be_sealed: bool = False) -> Any:
     try:
         text = path.read_bytes().decode("utf-8")
         value = json.loads(text)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a ValueError: no UTF-8, no JSON, or a number of thousands of digits
         raise Damaged(path, f"it is not JSON ({_first_line(error)})") from None
     return unsealed(value, path, must_be_sealed=must_be_sealed)
 

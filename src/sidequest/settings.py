@@ -10,9 +10,14 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from sidequest.errors import SettingsError, nearest
+
+
+def _may_be_bool(annotation: Any) -> bool:
+    return annotation in (bool, Any) or any(map(_may_be_bool, get_args(annotation)))
+
 
 # The most that anybody means. What is beyond is a slip, or was written to hang whoever runs it.
 MOST_BATCHES = 10**9
@@ -36,6 +41,16 @@ class Settings(Checked):
     model_config = ConfigDict(
         extra="forbid", frozen=True, ser_json_inf_nan="constants", protected_namespaces=(), allow_inf_nan=False
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _truth_is_no_number(cls, data: Any) -> Any:
+        """YAML reads yes as true, and pydantic would read that as 1."""
+        for name, value in data.items() if isinstance(data, Mapping) else ():
+            field = cls.model_fields.get(str(name))
+            if isinstance(value, bool) and field is not None and not _may_be_bool(field.annotation):
+                raise ValueError(f"{name}: neither true nor false means something here")
+        return data
 
 
 class TrainSettings(Settings):

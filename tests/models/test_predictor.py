@@ -204,7 +204,7 @@ def test_a_directory_that_is_no_export_is_told(tmp_path):
     with pytest.raises(SettingsError, match=r"no sidequest\.json"):
         load(tmp_path)
     (tmp_path / "sidequest.json").write_text('{"format": 99}')
-    with pytest.raises(SettingsError, match="reads model formats 1 and 2, found 99"):
+    with pytest.raises(SettingsError, match="reads cards of version 2 and format 1, found 99"):
         load(tmp_path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,9 +22,10 @@ from sidequest.runs.pages import write_run_page
 from sidequest.runs.setup import Setup
 from sidequest.runs.tracking import check_trackers, log_outcome, tracking
 from sidequest.search.executors import Executor, as_executor
-from sidequest.settings import Settings, TrainSettings
+from sidequest.settings import Settings, TrainSettings, brief
 from sidequest.tasks.suite import Suite as LoadedSuite
 
+MOST_SEEDS = 10_000  # more is a slip
 SuiteLike = str | Path | LoadedSuite | Setup
 ModelLike = str | Mapping[str, Any] | ModelSettings
 TrainLike = Mapping[str, Any] | TrainSettings
@@ -58,6 +60,7 @@ def compare(
     setup, chosen = as_setup(suite, model, train), choices_of(methods)
     which = _seeds(seeds)
     executor = as_executor(workers)
+    _check_budget(budget)
     place = _place(directory, setup, "compare")
     followed = {
         "methods": {name: choice.settings for name, choice in chosen.items()},
@@ -112,8 +115,9 @@ def select(
     """
     check_trackers(track)
     setup, choice = as_setup(suite, model, train), MethodChoice.of(method, settings)
-    if not isinstance(seed, int) or seed < 0:
-        raise SettingsError(f"seed: a whole number from 0, found {seed!r}")
+    if not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise SettingsError(f"seed: a whole number from 0 to 2^63 - 1, found {brief(seed)}")
+    _check_budget(budget)
     place = _place(directory, setup, choice.name, choice.settings, seed, budget)
     facts = setup.provenance(choice.name, choice.settings, seed)
     followed = {"method": choice.name} | {key: value for key, value in facts.items() if key not in ("data", "rows")}
@@ -153,11 +157,16 @@ def listening(progress: bool | Progress) -> Iterator[Progress]:
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:
-    if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds >= 1:
+    if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= MOST_SEEDS:
         return list(range(seeds))
     if isinstance(seeds, Sequence) and not isinstance(seeds, str) and all(isinstance(seed, int) for seed in seeds):
         return list(seeds)
-    raise SettingsError(f"seeds: how many, at least 1, or a list of whole numbers; found {seeds!r}")
+    raise SettingsError(f"seeds: how many, 1 to {MOST_SEEDS}, or a list of whole numbers; found {brief(seeds)}")
+
+
+def _check_budget(budget: float | None) -> None:
+    if budget is not None and not (isinstance(budget, int | float) and 0 <= budget < math.inf):
+        raise SettingsError(f"budget: a finite number from 0, found {budget!r}")
 
 
 def _place(directory: str | Path | None, setup: Setup, name: str, *more: Any) -> Path:

@@ -54,10 +54,10 @@ def with_effort(choices: Mapping[str, MethodChoice], effort: int | None) -> dict
 
 
 def own_command() -> str:
-    """The command as it was given, to be repeated; without the passwords in it."""
+    """The command as it was given, to be repeated; it is written into records and pages, so passwords are left out."""
     import shlex
     import sys
 
-    from sidequest.search.storage import without_password
+    from sidequest.errors import masked
 
-    return shlex.join(["sidequest", *map(without_password, sys.argv[1:])])
+    return masked(shlex.join(["sidequest", *sys.argv[1:]]))

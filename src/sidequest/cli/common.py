@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +21,34 @@ if TYPE_CHECKING:
     from sidequest.runs.setup import Setup
     from sidequest.search.executors import Executor
     from sidequest.tasks.suite import Suite
+
+
+LARGEST_SEED = 2**63 - 1
+MOST_SEEDS = 10_000
+MOST_WORKERS = 1024
+
+
+def whole(least: int, most: int) -> Callable[[Any], int]:
+    """A parser of options: its message has the value that was found, which typer's own lacks."""
+
+    def parse(text: Any) -> int:
+        found = str(text)
+        if not re.fullmatch(r"[+-]?[0-9]{1,19}", found) or not least <= int(found) <= most:
+            raise typer.BadParameter(f"a whole number from {least} to {most}, found {found[:40]!r}")
+        return int(found)
+
+    return parse
+
+
+def amount(text: Any) -> float:
+    """A finite number from 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0):
+        raise typer.BadParameter(f"a finite number from 0, found {str(text)[:40]!r}")
+    return number
 
 
 def use_device(name: str | None) -> str | None:
@@ -44,9 +74,20 @@ TuneOption = Annotated[
         help="Tune the primary alone first, over this many trainings; or the file of an earlier `sidequest tune`.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Decides initial weights, order and every draw.")]
+SeedOption = Annotated[
+    int,
+    typer.Option(
+        "--seed", parser=whole(0, LARGEST_SEED), metavar="N", help="Decides initial weights, order and every draw."
+    ),
+]
 WorkersOption = Annotated[
-    int | None, typer.Option("--workers", help="Processes at once, one thread each. Default: the number of cores.")
+    int | None,
+    typer.Option(
+        "--workers",
+        parser=whole(1, MOST_WORKERS),
+        metavar="N",
+        help="Processes at once, one thread each. Default: the number of cores.",
+    ),
 ]
 ExecutorOption = Annotated[
     str, typer.Option("--executor", help="processes: on this machine; ray: on a Ray cluster (extra `ray`).")
@@ -87,7 +128,10 @@ EffortOption = Annotated[
 BudgetOption = Annotated[
     float | None,
     typer.Option(
-        "--budget", min=0, help="The most that a selection may cost, in single-task runs; wins over --effort."
+        "--budget",
+        parser=amount,
+        metavar="X",
+        help="The most that a selection may cost, in single-task runs; wins over --effort.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -114,8 +158,13 @@ def make_setup(
     if encoder is not None:
         given["model"]["encoder"] = encoder
     setup = Setup.of(load_suite(suite, primary), given["model"], given["train"], where="--set")
-    tune = None if dry_run and tune is not None and tune.isdecimal() else tune
+    tune = None if dry_run and is_number(tune) else tune
     return tuned(setup, tune), given["method"]
+
+
+def is_number(tune: str | None) -> bool:
+    """Whether `--tune` says how many trainings, and not which file."""
+    return tune is not None and tune.isascii() and tune.isdecimal()
 
 
 def tuned(setup: Setup, tune: str | None) -> Setup:
@@ -124,14 +173,15 @@ def tuned(setup: Setup, tune: str | None) -> Setup:
         return setup
     from sidequest.cli.tune import tune_visibly
     from sidequest.errors import SettingsError
+    from sidequest.paths import what_is_at
     from sidequest.runs.tuning import Tuning
 
-    if not tune.isdecimal():
-        if not Path(tune).is_file():
+    if not is_number(tune):
+        if what_is_at(Path(tune)) != "file":
             raise SettingsError(f"--tune takes a number of trainings or a file of `sidequest tune`, found {tune!r}")
         return Tuning.read(Path(tune)).apply(setup)
-    if not 1 <= int(tune) <= 10_000:
-        raise SettingsError(f"--tune takes 1 to 10000 trainings, found {tune}")
+    if len(tune) > 5 or not 1 <= int(tune) <= 10_000:
+        raise SettingsError(f"--tune takes 1 to 10000 trainings, found {tune[:40]}")
     tuning = tune_visibly(setup, int(tune), workers=default_workers())
     typer.echo(tuning.summary, err=True)
     for warning in tuning.at_edge:
@@ -143,7 +193,7 @@ def tell_costs(estimate: Estimate, choices: Sequence[MethodChoice] = (), *, tune
     """For --dry-run: what the work comes to, and how long it takes at the speed that a moment's training shows."""
     from sidequest.runs.estimating import measure_speed
 
-    if tune is not None and tune.isdecimal():
+    if is_number(tune):
         estimate.notes.append(f"--tune {tune}: up to {tune} trainings of the primary come on top")
     speed = measure_speed(estimate.setup, choices, one_thread=estimate.workers > 1)
     for line in estimate.lines(speed):

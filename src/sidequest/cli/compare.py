@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sidequest.cli.common import (
+    MOST_SEEDS,
     AddressOption,
     BudgetOption,
     CpusOption,
@@ -25,6 +26,7 @@ from sidequest.cli.common import (
     TrackOption,
     TuneOption,
     WorkersOption,
+    whole,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +49,9 @@ NEEDS_ARGUMENTS = True
 def command(
     suite: SuiteArgument,
     methods: Annotated[str, typer.Option("--methods", "-m", help="Names, separated by commas.")] = "auto",
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 5,
+    seeds: Annotated[
+        int, typer.Option("--seeds", parser=whole(1, MOST_SEEDS), metavar="N", help="How many seeds.")
+    ] = 5,
     out: Annotated[Path, typer.Option("--out", "-o", help="The directory of the comparison.")] = Path("runs/compare"),
     effort: EffortOption = None,
     budget: BudgetOption = None,
@@ -76,10 +80,12 @@ def command(
     from sidequest.cli.common import chosen_executor, default_workers, make_setup, tell_long_texts
     from sidequest.cli.tables import print_comparison, print_primaries
     from sidequest.errors import SettingsError
+    from sidequest.paths import check_output_directory
     from sidequest.runs.comparing import ALWAYS
     from sidequest.runs.primaries import write_table
     from sidequest.runs.tracking import check_trackers
 
+    check_output_directory(out)
     check_trackers(track or [])
     where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
     names = [name.strip() for name in methods.split(",") if name.strip()]
@@ -87,6 +93,8 @@ def command(
     chosen = with_effort(chosen, effort)
     wanted = [choice for name, choice in chosen.items() if name not in ALWAYS or choice.settings or name in names]
     primaries: list[str | None] = [name.strip() for name in (primary or "").split(",") if name.strip()]
+    if len({*primaries}) < len(primaries):
+        raise SettingsError(f"--primary {primary}: a task is named twice")
     setups = []
     for name in primaries or [None]:  # all are read before any work starts
         setup, stray = make_setup(suite, model, encoder, shared, name, tune, dry_run)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sidequest.cli.common import DeviceOption, WorkersOption
+from sidequest.cli.common import MOST_SEEDS, DeviceOption, WorkersOption, whole
 
 NAME = "demo"
 HELP = (
@@ -19,7 +19,9 @@ NEEDS_ARGUMENTS = False
 
 def command(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to put the results.")] = Path("runs/demo"),
-    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 5,
+    seeds: Annotated[
+        int, typer.Option("--seeds", parser=whole(2, MOST_SEEDS), metavar="N", help="How many seeds.")
+    ] = 5,
     workers: WorkersOption = None,
     device: DeviceOption = None,
 ) -> None:

@@ -27,9 +27,11 @@ def command(
     out: Annotated[Path, typer.Option("--out", "-o", help="The directory to write into.")],
     suite: Annotated[str | None, typer.Option("--suite", help="The suite; a run directory knows its own.")] = None,
 ) -> None:
+    from sidequest.paths import check_output_directory
     from sidequest.runs.exports import export_recipe
     from sidequest.runs.sources import open_source
 
+    check_output_directory(out)
     opened = open_source(recipe, suite)
     written, notes = export_recipe(opened.recipe, opened.setup.suite, to, out, opened.setup.train)
     for path in written:

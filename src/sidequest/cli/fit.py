@@ -33,8 +33,11 @@ def command(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A directory for fit.json and the page.")] = None,
     as_json: JsonOption = False,
 ) -> None:
+    from sidequest.paths import check_output_directory
     from sidequest.runs.fitting import fit_runs, read_runs
 
+    if out is not None:
+        check_output_directory(out)
     record = fit_runs(read_runs(table, score=score, block=block, primary=primary))
     if out is not None:
         record.write(out)

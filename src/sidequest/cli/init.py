@@ -25,8 +25,10 @@ def command(
 ) -> None:
     from sidequest.errors import SettingsError
     from sidequest.files import write_atomically
+    from sidequest.paths import check_output_file
     from sidequest.tasks.guessing import guess_suite
 
+    check_output_file(out)
     if out.exists() and not force:
         raise SettingsError(f"{out}: exists already; --force overwrites it")
     text, notes = guess_suite(data, primary=primary, relative_to=out.parent)

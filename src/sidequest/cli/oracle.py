@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sidequest.cli.common import (
+    MOST_SEEDS,
     AddressOption,
     CpusOption,
     DeviceOption,
@@ -22,6 +23,7 @@ from sidequest.cli.common import (
     TimeoutOption,
     TuneOption,
     WorkersOption,
+    whole,
 )
 
 NAME = "oracle"
@@ -36,10 +38,13 @@ NEEDS_ARGUMENTS = True
 
 def command(
     suite: SuiteArgument,
-    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 5,
+    seeds: Annotated[
+        int, typer.Option("--seeds", parser=whole(2, MOST_SEEDS), metavar="N", help="How many seeds.")
+    ] = 5,
     out: Annotated[Path, typer.Option("--out", "-o", help="The truth table.")] = Path("truth.json"),
     sample: Annotated[
-        int | None, typer.Option("--sample", min=2, help="So many random subsets instead of all.")
+        int | None,
+        typer.Option("--sample", parser=whole(2, 10**6), metavar="N", help="So many random subsets instead of all."),
     ] = None,
     candidates: Annotated[
         str | None, typer.Option("--candidates", help="Only these of the suite's, separated by commas.")
@@ -65,9 +70,11 @@ def command(
     from sidequest.cli.common import chosen_executor, default_workers, make_setup
     from sidequest.cli.tables import print_truth
     from sidequest.errors import SettingsError
+    from sidequest.paths import check_output_file
     from sidequest.progress import show_progress
     from sidequest.runs.oracle import oracle
 
+    check_output_file(out)
     where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
     setup, stray = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run)
     if stray:

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from sidequest.cli.common import (
+    LARGEST_SEED,
+    MOST_SEEDS,
     AddressOption,
     CpusOption,
     DeviceOption,
@@ -17,6 +19,7 @@ from sidequest.cli.common import (
     SetOption,
     TimeoutOption,
     WorkersOption,
+    whole,
 )
 
 NAME = "score"
@@ -36,8 +39,15 @@ def command(
     truth: Annotated[
         list[str], typer.Option("--truth", help="A truth table, or the name of one that ships; may be repeated.")
     ],
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds of each method.")] = 3,
-    first_seed: Annotated[int, typer.Option("--first-seed", min=0, help="The first of them.")] = 0,
+    seeds: Annotated[
+        int, typer.Option("--seeds", parser=whole(1, MOST_SEEDS), metavar="N", help="How many seeds of each method.")
+    ] = 3,
+    first_seed: Annotated[
+        int,
+        typer.Option(
+            "--first-seed", parser=whole(0, LARGEST_SEED - MOST_SEEDS), metavar="N", help="The first of them."
+        ),
+    ] = 0,
     train: Annotated[
         bool, typer.Option("--train", help="Train each recipe as it is, and the primary alone beside it.")
     ] = False,
@@ -61,11 +71,14 @@ def command(
     from sidequest.cli.common import chosen_executor
     from sidequest.cli.tables import print_standings
     from sidequest.errors import SettingsError
+    from sidequest.paths import check_output_directory
     from sidequest.progress import show_progress
     from sidequest.records.standings import Judged, Standing, StandingsRecord
     from sidequest.runs.scoring import Truth, judge
     from sidequest.runs.truth import LARGEST_P, find_table
 
+    if out is not None:
+        check_output_directory(out)
     where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
     names = [name.strip() for name in methods.split(",") if name.strip()]
     chosen, shared = chosen_methods(names, assignments)

@@ -69,9 +69,11 @@ def command(
     from sidequest.cli.arguments import own_command, with_effort
     from sidequest.cli.common import chosen_executor, make_setup, say_page, tell_long_texts
     from sidequest.methods import MethodChoice
+    from sidequest.paths import check_output_directory
     from sidequest.records.runs import SelectionRecord
     from sidequest.runs.tracking import check_trackers
 
+    check_output_directory(out)
     check_trackers(track or [])
     where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
     setup, settings = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run)

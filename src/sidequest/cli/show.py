@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sidequest.cli.common import JsonOption
+from sidequest.cli.common import JsonOption, whole
 from sidequest.formatting import signed
 
 if TYPE_CHECKING:
@@ -25,8 +25,10 @@ NEEDS_ARGUMENTS = True
 def command(
     recipe: Annotated[Path, typer.Argument(help="A recipe file, or a run directory.")],
     suite: Annotated[str | None, typer.Option("--suite", help="The suite; a run directory knows its own.")] = None,
-    count: Annotated[int, typer.Option("--count", min=1, help="Rows of each kind.")] = 3,
-    width: Annotated[int, typer.Option("--width", min=20, help="Characters of a row's texts, at most.")] = 200,
+    count: Annotated[int, typer.Option("--count", parser=whole(1, 10**6), metavar="N", help="Rows of each kind.")] = 3,
+    width: Annotated[
+        int, typer.Option("--width", parser=whole(20, 10**6), metavar="N", help="Characters of a row's texts, at most.")
+    ] = 200,
     as_json: JsonOption = False,
 ) -> None:
     import json

@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from sidequest.cli.common import DeviceOption, DryRunOption, EncoderOption, ModelOption, SetOption, TrackOption
+from sidequest.cli.common import (
+    LARGEST_SEED,
+    DeviceOption,
+    DryRunOption,
+    EncoderOption,
+    ModelOption,
+    SetOption,
+    TrackOption,
+    whole,
+)
 from sidequest.formatting import fixed
 
 NAME = "train"
@@ -32,7 +41,9 @@ def command(
     model: ModelOption = None,
     encoder: EncoderOption = None,
     assignments: SetOption = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Default: the recipe's.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", parser=whole(0, LARGEST_SEED), metavar="N", help="Default: the recipe's.")
+    ] = None,
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Make probabilities fit select by a temperature; answers stay the same.")
     ] = False,
@@ -43,12 +54,15 @@ def command(
     from sidequest.cli.arguments import own_command
     from sidequest.cli.common import say_page, tell_long_texts
     from sidequest.errors import SettingsError
+    from sidequest.paths import check_output_directory
     from sidequest.progress import show_progress
     from sidequest.runs.final_model import prepared, train_source
     from sidequest.runs.sources import open_source
     from sidequest.runs.tracking import check_trackers
     from sidequest.settings import parse_assignments
 
+    if out is not None:
+        check_output_directory(out)
     check_trackers(track or [])
     given = parse_assignments(assignments or [])
     if given["method"]:

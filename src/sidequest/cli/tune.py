@@ -21,6 +21,7 @@ from sidequest.cli.common import (
     SuiteArgument,
     TimeoutOption,
     WorkersOption,
+    whole,
 )
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def command(
     suite: SuiteArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path("tuning.json"),
     trainings: Annotated[
-        int, typer.Option("--trainings", min=1, max=10_000, help="Trainings of the primary alone.")
+        int, typer.Option("--trainings", parser=whole(1, 10_000), metavar="N", help="Trainings of the primary alone.")
     ] = 24,
     model: ModelOption = None,
     encoder: EncoderOption = None,
@@ -57,9 +58,14 @@ def command(
     device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.common import chosen_executor, make_setup
+    from sidequest.errors import SettingsError
+    from sidequest.paths import check_output_file
 
+    check_output_file(out)
     where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
-    setup, _ = make_setup(suite, model, encoder, assignments)
+    setup, stray = make_setup(suite, model, encoder, assignments)
+    if stray:
+        raise SettingsError(f"--set {next(iter(stray))}: the primary alone has no method; use train.NAME or model.NAME")
     tuning = tune_visibly(setup, trainings, seed, where)
     tuning.write(out)
     if as_json:

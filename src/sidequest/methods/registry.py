@@ -19,11 +19,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from typing import Any
 
 from sidequest.errors import SettingsError, nearest, unknown
 from sidequest.methods.base import Method
+from sidequest.paths import user_path, what_is_at
 from sidequest.settings import Settings, parse
 
 AnyMethod = Method[Any, Any]
@@ -95,9 +95,11 @@ def get_method(name: str) -> MethodClass:
 def from_file(reference: str) -> MethodClass:
     """The class that `file.py:Class` names; the file is run."""
     place, _, name = reference.rpartition(":")
-    path = Path(place).expanduser().resolve()
-    if not path.is_file():
-        raise SettingsError(f"method {reference!r}: no file {str(path)!r}")
+    path = user_path(place, f"method {reference!r}").resolve()
+    if what_is_at(path) != "file" or not name:
+        raise SettingsError(
+            f"method {reference!r}: file.py:Class is needed, found no {'class' if not name else 'such file'}"
+        )
     # A name of its own per file, so that two files called method.py do not meet.
     module_name = f"sidequest_file_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(module_name, path)
@@ -107,7 +109,7 @@ def from_file(reference: str) -> MethodClass:
     sys.modules[module_name] = module  # annotations of settings and states are looked up there
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # the user's code may fail in any way
+    except (Exception, SystemExit) as error:  # the user's code may fail in any way
         raise SettingsError(
             f"method {reference!r}: {path} cannot be imported: {type(error).__name__}: {error}"
         ) from error

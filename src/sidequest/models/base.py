@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -121,8 +122,20 @@ class Family(ABC):
 
     def restore(self, directory: Path) -> MultiTaskModel:
         """The model that `export` wrote, in evaluation mode; `self` was made for a suite of the exported task alone."""
+        path = directory / "model.safetensors"
+        with torch.device("meta"):  # what the card promises, without its memory
+            promised = {name: list(value.shape) for name, value in self.build(0).state_dict().items()}
+        with safe_open(str(path), framework="pt") as file:
+            found = {name: list(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+        for name in sorted({*promised, *found}):
+            if promised.get(name) != found.get(name):
+                there = "none" if name not in found else f"one of {found[name]}"
+                raise SettingsError(
+                    f"{directory}: the weights do not fit the card: {name} has the shape {promised.get(name)} by the card's "
+                    f"task and model, the file has {there}"
+                )
         model = self.build(0)
-        model.load_state_dict(load_file(directory / "model.safetensors"))
+        model.load_state_dict(load_file(path))
         return model.eval()
 
     def features(self, task: Task, examples: Examples) -> Features | None:

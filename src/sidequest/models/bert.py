@@ -96,6 +96,14 @@ def read_weights(directory: Path, config: Any) -> Bert | None:
         weights = {name: stored[name].float() for name in _names(config.num_hidden_layers)}
     except (OSError, KeyError, SafetensorError):
         return None
+    width = config.hidden_size
+    tables = {
+        "word": config.vocab_size,
+        "position": config.max_position_embeddings,
+        "token_type": config.type_vocab_size,
+    }
+    if any([*weights[f"embeddings.{name}_embeddings.weight"].shape] != [rows, width] for name, rows in tables.items()):
+        return None
     return Bert(weights, config.num_hidden_layers, config.num_attention_heads, config.layer_norm_eps)
 
 
@@ -153,12 +161,15 @@ def read_tokeniser(directory: Path) -> WordPieces | None:
         and bool(settings.get("tokenize_chinese_chars", True)) == normalizer.get("handle_chinese_chars")
         and all(settings.get(f"{name}_token", f"[{name.upper()}]") == f"[{name.upper()}]" for name in ("pad", "unk"))
     )
-    return WordPieces(directory, settings) if agrees else None
+    try:
+        return WordPieces(directory, settings) if agrees else None
+    except Exception:  # tokenizers raises no class of its own; transformers will say what is wrong
+        return None
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

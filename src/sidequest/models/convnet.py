@@ -102,7 +102,12 @@ class ConvFamily(Family):
         self.shape = common_shape(list(suite.tasks.values()))
 
     def inputs(self, task: Task, examples: Examples) -> Inputs:
-        return ImageInputs(task, examples, self.scales[task.name], Preparation(), "image")
+        inputs = ImageInputs(task, examples, self.scales[task.name], Preparation(), "image")
+        if (found := inputs.images.shape[1:]) != self.shape:
+            raise SettingsError(
+                f"task {task.name!r}: the model takes images of the shape (channels, height, width) {self.shape}, found {found}"
+            )
+        return inputs
 
     def features(self, task: Task, examples: Examples) -> Features:
         return pixel_features(task, examples)

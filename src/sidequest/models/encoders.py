@@ -1,6 +1,7 @@
 """Pretrained encoders: from a name to a directory, a fingerprint of its weights, a model and a tokeniser.
 
-Code from a hub is never run (`trust_remote_code` is never set), and weights are read from safetensors where there are any.
+Code from a hub is never run (`trust_remote_code` is never set), and weights are read from safetensors alone: the older files
+(`pytorch_model.bin`) are pickles, which run code when they are read.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 
-from sidequest.errors import SettingsError
+from sidequest.errors import SettingsError, first_line
 from sidequest.models.base import seeded
 from sidequest.models.local_encoders import demo_directory
+from sidequest.paths import shown, user_path, what_is_at
 from sidequest.store import remembered_digest
 
 # What an encoder's directory may hold besides its weights; everything else (ONNX copies, model cards) is left alone.
@@ -37,7 +38,6 @@ SMALL_FILES = (
     "preprocessor_config.json",
 )
 SAFE_WEIGHTS = ("model*.safetensors", "model.safetensors.index.json")
-OTHER_WEIGHTS = ("pytorch_model*.bin", "pytorch_model.bin.index.json")
 
 
 # What says how an encoder of sentence-transformers pools; not part of the encoder itself.
@@ -57,10 +57,12 @@ class Encoder:
         return small + self.weights()
 
     def weights(self) -> list[Path]:
-        for patterns in (SAFE_WEIGHTS, OTHER_WEIGHTS):
-            if found := sorted(path for pattern in patterns for path in self.directory.glob(pattern)):
-                return found
-        raise SettingsError(f"model.encoder={self.name}: {self.directory} holds no model.safetensors")
+        if found := sorted(path for pattern in SAFE_WEIGHTS for path in self.directory.glob(pattern)):
+            return found
+        hint = ""
+        if next(self.directory.glob("pytorch_model*.bin"), None) is not None:
+            hint = "; pytorch_model.bin is a pickle, which could run code: save the encoder with a recent transformers"
+        raise SettingsError(f"model.encoder={self.name}: {self.directory} holds no model.safetensors{hint}")
 
     def fingerprint(self) -> str:
         """A digest of configuration and weights: equal for equal contents, wherever they lie."""
@@ -94,13 +96,13 @@ def resolve(name: str) -> Encoder:
     """`minilm`, a directory, or a hub name → the encoder on disk, downloaded if it must be."""
     if name == "minilm":
         return Encoder(name, demo_directory())
-    directory = Path(name).expanduser()
-    if directory.is_dir():
+    directory = user_path(name, "model.encoder")
+    if what_is_at(directory) == "directory":
         if not (directory / "config.json").is_file():
             raise SettingsError(f"model.encoder={name}: the directory has no config.json, so it holds no encoder")
         return Encoder(name, directory)
     if directory.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1 or directory.exists():
-        raise SettingsError(f"model.encoder={name}: no such directory")
+        raise SettingsError(f"model.encoder={shown(name)}: no such directory")
     return Encoder(name, _download(name))
 
 
@@ -110,9 +112,7 @@ def _download(name: str) -> Path:
     # Weights in nested directories are copies for other engines, and pickled weights are not fetched beside safe ones.
     skip = ["*/*"]
     try:
-        path = Path(snapshot_download(name, allow_patterns=[*SMALL_FILES, *SAFE_WEIGHTS], ignore_patterns=skip))
-        if not any(path.glob("*.safetensors")):
-            path = Path(snapshot_download(name, allow_patterns=[*SMALL_FILES, *OTHER_WEIGHTS], ignore_patterns=skip))
+        snapshot_download(name, allow_patterns=[*SMALL_FILES, *SAFE_WEIGHTS], ignore_patterns=skip)
         return Path(snapshot_download(name, allow_patterns=[*POOLING_FILES]))
     except Exception as error:  # the hub client raises a different class for each way a network can fail
         reason = str(error).strip().splitlines()
@@ -136,8 +136,8 @@ def load_config(encoder: Encoder, *, layers: int | None = None, dropout: float |
 
     try:
         config = AutoConfig.from_pretrained(encoder.directory)
-    except (OSError, ValueError, KeyError) as error:
-        raise SettingsError(f"model.encoder={encoder.name}: {_first_line(error)}") from None
+    except Exception as error:  # transformers reads a stranger's files: it may fail in any way
+        raise SettingsError(f"model.encoder={encoder.name}: {first_line(error)}") from None
     if layers is not None:
         if layers > config.num_hidden_layers:
             raise SettingsError(f"model.layers={layers}: {encoder.name} has {config.num_hidden_layers} layers")
@@ -158,8 +158,8 @@ def skeleton(encoder: Encoder, config: Any) -> Any:
     with quiet_transformers(), torch.device("meta"):
         try:
             return AutoModel.from_config(config)
-        except (ValueError, KeyError) as error:
-            raise SettingsError(f"model.encoder={encoder.name}: {_first_line(error)}") from None
+        except Exception as error:  # as above
+            raise SettingsError(f"model.encoder={encoder.name}: {first_line(error)}") from None
 
 
 def load_base(encoder: Encoder, config: Any) -> Pretrained:
@@ -170,10 +170,10 @@ def load_base(encoder: Encoder, config: Any) -> Pretrained:
     with quiet_transformers(), seeded(0, "fresh parameters"):
         try:
             model, found = AutoModel.from_pretrained(
-                encoder.directory, config=config, dtype=torch.float32, output_loading_info=True
+                encoder.directory, config=config, dtype=torch.float32, output_loading_info=True, use_safetensors=True
             )
-        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-            raise SettingsError(f"model.encoder={encoder.name}: {_first_line(error)}") from None
+        except Exception as error:  # as above
+            raise SettingsError(f"model.encoder={encoder.name}: {first_line(error)}") from None
     fresh = tuple(sorted(found["missing_keys"]))
     if strange := [name for name in fresh if not name.startswith("pooler.")]:
         raise SettingsError(
@@ -198,8 +198,8 @@ def load_tokeniser(encoder: Encoder, *, words: bool = False) -> Any:
                 splitter = tokeniser.backend_tokenizer.pre_tokenizer
                 splitter.add_prefix_space = True
                 tokeniser.backend_tokenizer.pre_tokenizer = splitter
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        raise SettingsError(f"model.encoder={encoder.name}: no tokeniser: {_first_line(error)}") from None
+    except Exception as error:  # as above
+        raise SettingsError(f"model.encoder={encoder.name}: no tokeniser: {first_line(error)}") from None
     if not tokeniser.is_fast:
         raise SettingsError(f"model.encoder={encoder.name}: its tokeniser has no fast version, which sidequest needs")
     return tokeniser
@@ -233,8 +233,3 @@ def quiet_transformers() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

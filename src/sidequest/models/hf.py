@@ -251,7 +251,9 @@ class HfFamily(Family):
                 return hf_export.load_head(self.build(0), task, directory)
             return hf_export.load_token_classifier(task, directory, self.settings.precision)
         with quiet_transformers():
-            native = getattr(transformers, auto_class(task)).from_pretrained(directory, dtype=torch.float32)
+            native = getattr(transformers, auto_class(task)).from_pretrained(
+                directory, dtype=torch.float32, use_safetensors=True
+            )
         prefix = native.base_model_prefix
         model = HfModel(getattr(native, prefix), self.settings.precision)
         model.add_native(task, native, {name: child for name, child in native.named_children() if name != prefix})

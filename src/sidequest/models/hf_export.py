@@ -57,7 +57,9 @@ def load_token_classifier(task: Task, directory: Path, precision: str) -> HfMode
     import transformers
 
     with quiet_transformers():
-        native = getattr(transformers, TOKEN_CLASS).from_pretrained(directory, dtype=torch.float32)
+        native = getattr(transformers, TOKEN_CLASS).from_pretrained(
+            directory, dtype=torch.float32, use_safetensors=True
+        )
     layer = final_layer(native, task.outputs)
     assert layer is not None
     head = LinearHead(layer.in_features, task.outputs, 0.0)

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 
-from sidequest.errors import SettingsError
+from sidequest.errors import SettingsError, SidequestError, first_line
 from sidequest.model_settings import CustomSettings, EncoderSettings
 from sidequest.models.base import Family, MultiTaskModel, TargetScale
 from sidequest.models.devices import chosen_device
@@ -59,8 +58,10 @@ class Predictor:
                     "export; name the function to run: load(directory, factory='file.py:function')"
                 )
             settings = settings.model_copy(update={"factory": factory})
+        elif factory is not None:
+            raise SettingsError(f"{directory}: a factory is for models of the kind custom, this one is {settings.kind}")
         if isinstance(settings, EncoderSettings):
-            settings = settings.model_copy(update={"encoder": str((directory / settings.encoder).resolve())})
+            settings = settings.model_copy(update={"encoder": str(_inside(directory, settings.encoder))})
         check_weights(directory, card)
         family = family_class(settings.kind)(Suite.of(task, others), settings)
         if isinstance(family, FrozenFamily):
@@ -68,9 +69,11 @@ class Predictor:
         scale = TargetScale(card.target.mean, card.target.deviation)
         try:
             model = family.restore(directory)
-        except (OSError, RuntimeError, SafetensorError) as error:
+        except SidequestError:
+            raise
+        except Exception as error:  # a stranger's directory, and libraries that read it: it may fail in any way
             raise SettingsError(
-                f"{directory}: the model's weights cannot be read: {str(error).splitlines()[0]}"
+                f"{directory}: the model's weights cannot be read: {type(error).__name__}: {first_line(error)}"
             ) from None
         if not all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters()):
             raise SettingsError(f"{directory}: the model's weights are not finite: its training has diverged")
@@ -110,6 +113,16 @@ class Predictor:
             ends = outputs[0].offsets[1:-1]
             return Predictions(self.task, tags=_split(indices, ends, rows), tag_probabilities=_split(mean, ends, rows))
         return Predictions(self.task, indices=indices, probabilities=mean)
+
+
+def _inside(directory: Path, name: str) -> Path:
+    """The encoder that an export brings with it. A card may come from anybody: no other place is read."""
+    place = (directory / name).resolve()
+    if not place.is_relative_to(directory.resolve()):
+        raise SettingsError(
+            f"{directory}: model.encoder: an exported model brings its encoder, found {name!r} elsewhere"
+        )
+    return place
 
 
 def _split(values: np.ndarray, ends: np.ndarray, rows: Examples) -> list[np.ndarray]:

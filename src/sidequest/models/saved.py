@@ -13,18 +13,21 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field, FiniteFloat, PositiveInt, model_validator
+from pydantic import Field, FiniteFloat, model_validator
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from sidequest.errors import SettingsError
+from sidequest.errors import SettingsError, unknown
 from sidequest.files import check_files, file_digests, read_json, write_atomically
 from sidequest.model_settings import AnyModelSettings, ModelSettings
 from sidequest.models.base import TargetScale, head_key
 from sidequest.models.encoders import Encoder
+from sidequest.paths import what_is_at
 from sidequest.records.base import Part, Record
+from sidequest.settings import brief
 from sidequest.tasks.examples import Examples
-from sidequest.tasks.task import Form, Objective, Task
+from sidequest.tasks.metrics import METRICS
+from sidequest.tasks.task import LABELLED, Form, Objective, Task
 from sidequest.version import __version__
 
 CARD = "sidequest.json"
@@ -33,11 +36,25 @@ WEIGHTS = "model.safetensors"
 ENCODER = "encoder"
 
 
+Side = Annotated[int, Field(ge=1, le=2**14)]
+MOST_LABELS = 10**5
+# What models of each form are shown
+COLUMNS = {
+    Form.TEXT: {"text"},
+    Form.PAIR: {"text", "text_b"},
+    Form.CHOICES: {"text", "choices"},
+    Form.TOKENS: {"tokens"},
+    Form.IMAGE: {"image"},
+}
+# Which forms an objective can have; where nothing is said, texts, pairs and images
+FORMS = {Objective.TAGGING: (Form.TOKENS,), Objective.CHOICE: (Form.CHOICES,)}
+
+
 class ImageFacts(Part):
     """shape: channels, height, width."""
 
-    shape: tuple[PositiveInt, PositiveInt, PositiveInt]
-    dtype: Annotated[str, Field(pattern=r"^(u?int|float)(8|16|32|64)$")]
+    shape: tuple[Side, Side, Side]
+    dtype: Annotated[str, Field(pattern=r"^(u?int(8|16|32|64)|float(16|32|64))$")]
 
 
 class TaskFacts(Part):
@@ -46,8 +63,8 @@ class TaskFacts(Part):
     name: str
     objective: Objective
     form: Form
-    labels: tuple[str, ...]
-    metrics: tuple[str, ...]
+    labels: tuple[str, ...] = Field(max_length=MOST_LABELS)
+    metrics: tuple[str, ...] = Field(min_length=1)
     columns: tuple[Literal["text", "text_b", "choices", "tokens", "image"], ...]
     image: ImageFacts | None = None
     inputs: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -55,7 +72,28 @@ class TaskFacts(Part):
     @model_validator(mode="after")
     def _images_have_a_shape(self) -> Self:
         if ("image" in self.columns) != (self.image is not None):
-            raise ValueError("a task on images, and no other, has the shape of its images")
+            raise ValueError("columns: a task on images, and no other, has the shape of its images")
+        return self
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        """A card may come from anybody: what contradicts itself would end in strange predictions, or in none."""
+        if self.form not in FORMS.get(self.objective, (Form.TEXT, Form.PAIR, Form.IMAGE)):
+            raise ValueError(f"form: a {self.objective} task is not of the form {self.form.value!r}")
+        if self.columns and {*self.columns} != COLUMNS[self.form]:
+            raise ValueError(f"columns: the form {self.form.value!r} has {', '.join(sorted(COLUMNS[self.form]))}")
+        if self.objective in LABELLED and (len(self.labels) < 2 or len({*self.labels}) < len(self.labels)):
+            raise ValueError(
+                f"labels: a {self.objective} task has at least two different ones, found {brief(self.labels)}"
+            )
+        for name, column in self.inputs.get("columns", {}).items():
+            parts = column if isinstance(column, list) else [column]
+            if not all(isinstance(part, str | int) for part in parts):
+                raise ValueError(
+                    f"inputs.columns.{name}: the name of a column, or a list of them; found {brief(column)}"
+                )
+        if strange := [metric for metric in self.metrics if metric not in METRICS]:
+            raise ValueError(f"metrics: {unknown('metric', strange[0], METRICS)}")
         return self
 
 
@@ -63,7 +101,7 @@ class Units(Part):
     """mean, deviation: what a regression's output is multiplied with and moved by."""
 
     mean: FiniteFloat = 0.0
-    deviation: FiniteFloat = 1.0
+    deviation: Annotated[FiniteFloat, Field(gt=0)] = 1.0
 
 
 class Calibration(Part):
@@ -104,7 +142,9 @@ class ModelCard(Record):
     @classmethod
     def upgraded(cls, data: Any, version: int) -> Any:
         if data.get("format") != 1:
-            raise ValueError(f"this sidequest reads model formats 1 and 2, found {data.get('format', version)!r}")
+            raise ValueError(
+                f"this sidequest reads cards of version 2 and format 1, found {data.get('format', version)!r}"
+            )
         return {key: value for key, value in data.items() if key != "format"}
 
     @classmethod
@@ -151,6 +191,12 @@ def write_card(
 def check_weights(directory: Path, card: ModelCard) -> None:
     """Refuse weights that are not those which were exported: a flipped bit would predict without a word. So would one in a frozen
     encoder or a tokeniser."""
+    inside = directory.resolve()
+    for name in (WEIGHTS, *card.files):
+        if not (directory / name).resolve().is_relative_to(inside):
+            raise SettingsError(f"{directory}: files: an exported model's files are inside it, found {name!r}")
+        if what_is_at(directory / name) == "other":
+            raise SettingsError(f"{directory / name}: one of the weights' files is a pipe or a device")
     check_files(directory, card.files or ({WEIGHTS: card.weights} if card.weights else {}))
 
 

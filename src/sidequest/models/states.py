@@ -215,6 +215,10 @@ class States:
                 # The first is the longest of those left, so all are padded to it.
                 batch = order[done : done + max(1, room // int(lengths[order[done]]))]
                 values, counts = self.encoder.encode(tokens, batch, self.view)
+                if not np.isfinite(values).all():
+                    raise SidequestError(
+                        f"model.encoder={self.encoder.encoder.name}: its states are not finite: its weights are damaged"
+                    )
                 shard.add(keys[batch], counts, values)
                 done += len(batch)
                 if progress is not None:

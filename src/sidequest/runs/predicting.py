@@ -15,8 +15,10 @@ import numpy as np
 from sidequest.errors import SettingsError, nearest
 from sidequest.models import load
 from sidequest.models.token_limit import token_limit
+from sidequest.paths import check_output_file, what_is_at
 from sidequest.tasks.encoding import indicator_columns
 from sidequest.tasks.examples import Examples
+from sidequest.tasks.metrics import check_metric
 from sidequest.tasks.rows import NewRows, column_names, read_new_rows
 from sidequest.tasks.spec import TaskSpec
 from sidequest.tasks.task import Form, Objective
@@ -90,14 +92,21 @@ def predict_file(models: Sequence[Path], file: Path, *, factory: str | None = No
     from sidequest.models.predictor import Predictor
 
     for directory in models:
-        if not directory.is_dir():
+        if what_is_at(directory) != "directory":
             raise SettingsError(f"{directory}: not a model directory; `sidequest train` writes one")
     predictor = Predictor.ensemble([load(directory, factory=factory) for directory in models])
-    return predict_rows(predictor, read_new_rows(file, predictor.task))
+    rows = read_new_rows(file, predictor.task)
+    try:
+        return predict_rows(predictor, rows)
+    except SettingsError as error:
+        raise SettingsError(f"{file}: {error}") from None
 
 
 def predict_rows(predictor: Predictor, rows: NewRows) -> PredictedFile:
     """Predict rows, and score those that have labels."""
+    if rows.target is not None:
+        for metric in predictor.task.metrics:
+            check_metric(metric, predictor.task.objective, predictor.task.labels)
     predictions = predictor.predict(rows.examples)
     scores = None if rows.target is None else predictions.scores(rows.target, rows.labelled)
     return PredictedFile(
@@ -115,6 +124,8 @@ def check_format(path: Path | None) -> str:
     suffix = ".csv" if path is None else path.suffix.lower()
     if suffix not in FORMATS:
         raise SettingsError(f"{path}: predictions are written as {', '.join(FORMATS)}, found {suffix!r}")
+    if path is not None:
+        check_output_file(path)
     return suffix
 
 

@@ -59,6 +59,10 @@ def select(
     """
     chosen = make_method(method, settings, seed)
     check_kind(chosen, setup.model.kind)
+    if storage is not None:
+        from sidequest.search.ledger import check_storage  # imports Optuna
+
+        check_storage(storage)
     with holding(directory):
         try:
             return _select(setup, chosen, directory, as_executor(workers), storage, budget, progress)

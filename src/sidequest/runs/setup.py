@@ -74,7 +74,9 @@ class Setup:
         settings = model_settings({**section, **given, "kind": kind}, f"{where}: model")
         card, own = length_card(suite), defaults.get("train", {})
         chosen = plain_train(train)
-        return cls(suite, settings, training_settings(kind, card, own, chosen, f"{where}: train"))
+        lengths = training_settings(kind, card, own, chosen, f"{where}: train")
+        lengths.check_tasks(suite.tasks, f"{where}: train")
+        return cls(suite, settings, lengths)
 
     def __getstate__(self) -> dict[str, Any]:
         """For a worker process: without what this process has already loaded."""

@@ -13,6 +13,7 @@ journal, if there is one.
 from __future__ import annotations
 
 import json
+import math
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -28,6 +29,7 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 Running = Callable[[Mapping[str, str]], None]  # told what runs now: a worker's name → the label of its job
+MOST_WORKERS = 1024  # more is a slip
 ATTEMPTS = 3
 
 
@@ -121,13 +123,13 @@ class Executor:
     attempts: int = ATTEMPTS
 
     def __post_init__(self) -> None:
-        if isinstance(self.workers, bool) or not isinstance(self.workers, int) or self.workers < 1:
-            raise SettingsError(f"workers: a whole number from 1, found {self.workers!r}")
+        if isinstance(self.workers, bool) or not isinstance(self.workers, int) or not 1 <= self.workers <= MOST_WORKERS:
+            raise SettingsError(f"workers: a whole number from 1 to {MOST_WORKERS}, found {self.workers!r}")
         if self.kind not in ("processes", "ray"):
             raise SettingsError(f"--executor {self.kind}: unknown; it is processes or ray")
-        if self.timeout is not None and not self.timeout > 0:
+        if self.timeout is not None and not 0 < self.timeout < math.inf:
             raise SettingsError(f"--timeout: seconds above 0, found {self.timeout}")
-        if self.cpus_per_trial < 0 or self.gpus_per_trial < 0 or self.attempts < 1:
+        if not (0 <= self.cpus_per_trial < math.inf and 0 <= self.gpus_per_trial < math.inf and self.attempts >= 1):
             raise SettingsError("cpus, gpus per trial: at least 0; attempts: at least 1")
 
     @property

@@ -128,9 +128,19 @@ def batch_shares(plan: Plan) -> dict[str, float]:
     return out
 
 
+def check_storage(url: str) -> None:
+    """Refuse, before any work, what is no database URL, or one whose driver is not installed."""
+    from sqlalchemy import create_engine
+
+    try:
+        create_engine(database_url(url))
+    except Exception as error:  # SQLAlchemy and the drivers have errors of their own, of many kinds
+        raise bad_storage(url, error) from None
+
+
 def _storage(where: Path | str) -> BaseStorage:
-    if is_url(where):
-        return _database(str(where))
+    if isinstance(where, str):
+        return _database(where)
     path = Path(where)
     path.parent.mkdir(parents=True, exist_ok=True)
     _repair(path)

@@ -6,7 +6,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-from sidequest.errors import SettingsError
+from sidequest.errors import SettingsError, masked
 
 _PASSWORD = re.compile(r"(?P<before>[\w+.-]+://[^\s/:@]*):(?P<password>[^\s@]+)@")
 
@@ -17,7 +17,7 @@ def is_url(where: Path | str) -> bool:
 
 def without_password(text: str) -> str:
     """A text with the passwords of all URLs in it replaced by `***`."""
-    return _PASSWORD.sub(r"\g<before>:***@", text)
+    return masked(text)
 
 
 def database_url(url: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from sidequest.errors import DataError, SettingsError, SidequestError, unknown
+from sidequest.paths import what_is_at
 from sidequest.tasks import catalog
 from sidequest.tasks.benchmarks import ENTRIES
 from sidequest.tasks.check import check_labels_and_lengths
@@ -73,7 +74,8 @@ def guess_suite(
         except SidequestError as error:
             notes.append(f"{source.name}: left out: {error}")
     if not done:
-        raise SettingsError("\n".join(["no task could be guessed from these files", *notes]))
+        named = ", ".join(str(path) for path in paths)
+        raise SettingsError("\n".join([f"{named}: no task could be guessed from these files", *notes]))
     names = [source.name for source in done]
     if primary is not None and primary not in names:
         raise unknown("task", primary, names)
@@ -92,9 +94,9 @@ def guess_suite(
 
 def _collect(path: Path) -> list[_Source]:
     """The tasks that a file or directory holds."""
-    if not path.exists():
-        raise DataError("no such file", file=path)
-    if path.is_file():
+    if (there := what_is_at(path)) in ("nothing", "other"):
+        raise DataError("no such file" if there == "nothing" else "a pipe or a device, not a file", file=path)
+    if there == "file":
         return [_source_of_file(path)]
     if splits := saved_splits(path):
         return [_saved_source(path, splits)]
