@@ -199,7 +199,8 @@ class TestStart:
         if family.apart(task):  # the cosine of two vectors counts as much as all of their products
             inputs, widths = features_of, family.features(task, task.train).widths
             features_of = lambda *rows: replace(inputs(*rows), widths=widths)  # noqa: E731
-        solution = read_out(task, features_of, family.scales[name].standardise, None, persist=False)
+        standardise, factor = family.scales[name].standardise, head_start.RIDGE_FACTOR
+        solution = read_out(task, features_of, standardise, None, persist=False, ridge_factor=factor)
         logits, _ = solution.logits(task.train)
         np.testing.assert_allclose(units(family, model, name), logits, atol=1e-3)
         assert np.abs(units(family, random, name) - logits).max() > 1e-2
@@ -232,6 +233,37 @@ class TestStart:
         again = family_of(encoders(), "one", max_length=77).build(1)
         assert not asked
         assert all(torch.equal(a, b) for a, b in zip(first.parameters(), again.parameters(), strict=True))
+
+    def test_a_step_that_suits_an_encoder_leaves_a_head_near_its_solution(self, encoders):
+        """Of one step of Adam on the head alone, against the same solution in weights that are not scaled."""
+        changes = {}
+        for scaled in (True, False):
+            family = family_of(encoders(), "pair", pairing="bi", dropout=0.0)
+            model = family.build(0)
+            head = model.heads["task:pair"]
+            width = head.classifier.in_features
+            if not scaled:
+                with torch.no_grad():
+                    head.scale /= width**0.5
+                    head.classifier.weight /= width**0.5
+            batch = batch_of(family, TASKS["pair"])
+            before = model("pair", batch)
+            optimizer = torch.optim.Adam(head.parameters(), lr=1e-3)
+            torch.nn.functional.cross_entropy(before, batch["labels"]).backward()
+            optimizer.step()
+            changes[scaled] = float((model("pair", batch) - before).detach().abs().max())
+        assert changes[True] < 1e-3 * (1 + width**0.5) * 3 < changes[False]
+
+    def test_a_regression_starts_where_train_rows_are_not_known_by_heart(self, encoders):
+        family, task = family_of(encoders(), "number", pairing="bi"), TASKS["number"]
+        standardise, target = family.scales["number"].standardise, np.asarray(TASKS["number"].train.target)
+        plain = read_out(task, family.features, standardise, None, persist=False)
+        started = units(family, family.build(0), "number")
+        errors = [
+            float(np.mean((found - standardise(target)) ** 2))
+            for found in (plain.logits(task.train)[0][:, 0], started.reshape(-1))
+        ]
+        assert 1.01 * errors[0] < errors[1]
 
     def test_a_start_needs_rows(self, encoders):
         empty = Task(

@@ -96,36 +96,49 @@ def read_out(
     key: Any,
     *,
     persist: bool = True,
+    ridge_factor: float = 1.0,
 ) -> ReadOut:
-    """The read-out of a task's train rows. key: plain data that identifies the features; standardise: a regression's targets."""
+    """The read-out of a task's train rows. key: plain data that identifies the features; standardise: a regression's targets;
+    ridge_factor: on the strength that cross-validation chooses for a regression."""
     if not persist:
-        return ReadOut(task, fit(task, features_of, standardise), features_of)
-    name = digest([VERSION, key, task.fingerprints["train"]])
+        return ReadOut(task, fit(task, features_of, standardise, ridge_factor), features_of)
+    factor = [ridge_factor] if ridge_factor != 1.0 and task.objective == Objective.REGRESSION else []
+    name = digest([VERSION, key, task.fingerprints["train"], *factor])
 
     def make(directory: Path) -> dict[str, Any]:
-        return _save(fit(task, features_of, standardise), directory)
+        return _save(fit(task, features_of, standardise, ridge_factor), directory)
 
     return ReadOut(task, _load(ContentStore("readouts").get_or_make(name, make)), features_of)
 
 
-def fit(task: Task, features_of: FeaturesOf, standardise: Callable[[np.ndarray], np.ndarray]) -> LinearModel:
+def fit(
+    task: Task, features_of: FeaturesOf, standardise: Callable[[np.ndarray], np.ndarray], ridge_factor: float = 1.0
+) -> LinearModel:
     rows = _rows_to_fit(task, features_of)
     features = _features(features_of, task, rows)
-    model, importance = _fitted(task, rows, features, standardise), features.importance
+    model, importance = _fitted(task, rows, features, standardise, ridge_factor), features.importance
     if importance is None:
         return model
     return replace(model, scale=model.scale * importance, weight=model.weight * importance[:, None])
 
 
 def _fitted(
-    task: Task, rows: Examples, features: Features, standardise: Callable[[np.ndarray], np.ndarray]
+    task: Task,
+    rows: Examples,
+    features: Features,
+    standardise: Callable[[np.ndarray], np.ndarray],
+    ridge_factor: float,
 ) -> LinearModel:
     x, importance = features.values, features.importance
     if not np.isfinite(x).all():
         raise SidequestError(f"task {task.name!r}: the encoder gives features that are not finite")
     target: Any = rows.target
     if task.objective == Objective.REGRESSION:
-        return ridge(x, standardise(np.asarray(target, dtype=np.float64)), importance=importance)
+        y = standardise(np.asarray(target, dtype=np.float64))
+        model = ridge(x, y, importance=importance)
+        if ridge_factor == 1.0:
+            return model
+        return ridge(x, y, ridge_factor * model.strength, importance=importance)
     if task.objective == Objective.MULTILABEL:
         return logistic(x, Sigmoids(np.asarray(target), loss_weights(task, target)), importance=importance)
     if task.objective == Objective.CHOICE:
