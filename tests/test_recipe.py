@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
@@ -75,3 +76,26 @@ def test_a_missing_row_file_is_named(tmp_path):
     next(tmp_path.glob("rows-*.npy")).unlink()
     with pytest.raises(RunMismatch, match=r"subsets\.b: its rows should be"):
         Recipe.read(tmp_path / "recipe.json")
+
+
+def test_rows_of_a_subset_are_one_array_that_nobody_can_change():
+    mine = np.array([4, 1, 9])
+    subset = Subset(ids=mine)
+    mine[0] = 7
+    assert subset.ids.tolist() == [4, 1, 9]
+    assert subset.ids.dtype == np.int64
+    with pytest.raises(ValueError, match="read-only"):
+        subset.ids[0] = 2
+    assert subset == Subset(ids=(4, 1, 9))
+    assert subset.key == Subset(ids=[4, 1, 9]).key
+    assert subset != Subset(ids=(1, 4, 9))
+    assert Subset.model_validate_json(subset.model_dump_json()) == subset
+    assert Phase.model_validate(Phase(shares={"a": 1}, subsets={"a": subset}).model_dump()).subsets == {"a": subset}
+
+
+@pytest.mark.parametrize(
+    "ids", [[-1], [2**63], [0.5], ["a"], [True], "12", np.array([-3]), np.array([[1]]), np.array([0.5])]
+)
+def test_rows_that_are_no_ids_are_refused(ids):
+    with pytest.raises(ValidationError, match="row ids are"):
+        Subset(ids=ids)

@@ -88,7 +88,7 @@ def _shown(task: Task, recipe: Recipe, ranking: Mapping[str, Any] | None, count:
 def taken_ids(task: Task, recipe: Recipe) -> np.ndarray:
     """Ids of the task's train rows that some phase trains on, in order."""
     parts = [
-        np.asarray(phase.subsets[task.name].ids, dtype=np.int64) if task.name in phase.subsets else task.train.ids
+        phase.subsets[task.name].ids if task.name in phase.subsets else task.train.ids
         for phase in recipe.phases
         if task.name in phase.tasks
     ]

@@ -98,7 +98,7 @@ def check_fits(recipe: Recipe, suite: Suite, path: Path) -> None:
                     f"{path}: phases.{number}.shares: the suite has no task {name!r}. {nearest(name, suite.tasks)}"
                 )
         for name, subset in phase.subsets.items():
-            strange = np.setdiff1d(np.asarray(subset.ids, dtype=np.int64), suite.tasks[name].train.ids)
+            strange = np.setdiff1d(subset.ids, suite.tasks[name].train.ids)
             if len(strange):
                 raise RunMismatch(
                     f"{path}: phases.{number}.subsets.{name}: the train split of {name!r} has no row {strange[0]} "

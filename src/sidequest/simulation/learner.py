@@ -279,8 +279,8 @@ class SimulatedLearner(OwnPowers):
         rows = self.simulation.cards[self._index(task)].rows
         if subset is None:
             return rows
-        outside = [row for row in subset.ids if not 0 <= row < rows]
-        if outside or not subset.ids:
+        outside = subset.ids[subset.ids >= rows].tolist()
+        if outside or not len(subset.ids):
             raise SettingsError(
                 f"a subset of {task!r} has rows 0 to {rows - 1}, at least one; found {outside or 'none'}"
             )

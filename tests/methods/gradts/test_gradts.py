@@ -152,7 +152,7 @@ def test_fg_keeps_the_rows_that_agree_with_the_primary():
     state, _ = go(method, only_same)
     recipe = method.recipe(state)
     assert recipe.auxiliaries == ("same",)
-    assert recipe.phases[0].subsets["same"].ids == (10, 11, 12)
+    assert recipe.phases[0].subsets["same"].ids.tolist() == [10, 11, 12]
     assert recipe.phases[0].shares == {"p": 1.0, "same": 0.5}  # three rows against six
     shown = recipe.evidence["instances"]["same"]
     assert (shown["rows"], shown["kept"], shown["share"], shown["unranked"]) == (6, 3, 0.5, 0)

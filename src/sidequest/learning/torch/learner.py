@@ -313,7 +313,7 @@ class TorchLearner:
 
     def _positions(self, task: str, subset: Subset) -> np.ndarray:
         try:
-            return self.task(task).train.positions(np.asarray(subset.ids))
+            return self.task(task).train.positions(subset.ids)
         except KeyError as error:
             raise DataError(f"the subset of {task!r} names rows that its train split lacks: {error.args[0]}") from None
 

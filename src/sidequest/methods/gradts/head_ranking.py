@@ -133,7 +133,7 @@ class GradTS(Method[SettingsT, StateT]):
         shares = {name: count / state.rows[state.primary] for name, count in rows.items()}
         if self.settings.cap is not None:
             shares = {name: min(share, self.settings.cap) for name, share in shares.items()}
-        subsets = {name: Subset(ids=tuple(kept[name])) for name in auxiliaries} if kept else {}
+        subsets = {name: Subset(ids=kept[name]) for name in auxiliaries} if kept else {}
         return Phase(order="shuffle", shares={state.primary: 1.0, **shares}, subsets=subsets)
 
     def _recipe(self, state: StateT, phase: Phase, verdict: str, **evidence: Any) -> Recipe:

@@ -209,7 +209,7 @@ class RowSampling(Method[SettingsT, StateT]):
         if not taken:
             return Phase(shares={state.primary: 1}, epochs=epochs, stop_early=False), alone
         shares = {state.primary: state.rows[state.primary], **{name: len(rows) for name, rows in taken.items()}}
-        subsets = {name: Subset(ids=tuple(rows.tolist())) for name, rows in taken.items()}
+        subsets = {name: Subset(ids=rows) for name, rows in taken.items()}
         together = Phase(
             order="shuffle",
             shares={name: float(rows) for name, rows in shares.items()},

@@ -25,7 +25,7 @@ def interleave(recipe: Recipe, suite: Suite, train: TrainSettings, out: Path) ->
                 "stopping_strategy": "all_exhausted",
             },
             "loss_weights": {name: phase.weights.get(name, 1.0) for name in phase.tasks},
-            "row_ids": {name: list(subset.ids) for name, subset in phase.subsets.items()},
+            "row_ids": {name: subset.ids.tolist() for name, subset in phase.subsets.items()},
             "rows": {name: len(rows) for name, rows in epoch_rows(phase, suite, seed_of(recipe)).items()},
             "epochs": epochs_of(phase, suite, train),
             "batch_size": train.batch_size,

@@ -52,7 +52,7 @@ def weights_of(recipe: Recipe) -> dict[str, float]:
 
 def _chosen(task: Task, phase: Phase) -> Examples:
     subset = phase.subsets.get(task.name)
-    return task.train if subset is None else task.train.with_ids(np.asarray(subset.ids, dtype=np.int64))
+    return task.train if subset is None else task.train.with_ids(subset.ids)
 
 
 def _repeat(rows: Examples, count: int, seed: list[int]) -> Examples:
