@@ -65,6 +65,9 @@ class TrainSettings(Settings):
     learning_rate: None takes the model's own default.
     layer_decay: hf: each layer of the encoder learns at the rate of the layer above it times this; 1: all at one rate.
     loss_scale: a factor per task name on top of a recipe's weights.
+    micro_batch: rows of one forward pass; a step still sees `batch_size` rows, whose gradients are added up. None: all at once.
+    recompute: compute activations again in the backward pass instead of keeping them (hf): less memory, a third more time.
+    compile: make kernels for this network, on a GPU (`torch.compile`).
     max_batches: an upper bound on the batches of one phase, for suites whose auxiliaries dwarf the primary.
     """
 
@@ -84,6 +87,9 @@ class TrainSettings(Settings):
     patience: int | None = Field(3, ge=1)
     max_batches: int | None = Field(None, ge=1, le=MOST_BATCHES)
     loss_scale: dict[str, LossScale] = Field(default_factory=dict)
+    micro_batch: int | None = Field(None, ge=1, le=10**6)
+    recompute: bool = False
+    compile: bool = False
 
     def check_tasks(self, tasks: Iterable[str], where: str) -> None:
         """Refuse a loss scale for a task that there is not: it would change nothing without a word."""

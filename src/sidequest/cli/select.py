@@ -26,6 +26,7 @@ from sidequest.cli.common import (
     TuneOption,
     WorkersOption,
 )
+from sidequest.cli.processes import ProcessesOption
 
 NAME = "select"
 HELP = (
@@ -61,13 +62,17 @@ def command(
             "--storage", help="Database URL for the ledger of trials. Default: trials.log in the run directory."
         ),
     ] = None,
+    processes: ProcessesOption = 1,
     track: TrackOption = None,
     dry_run: DryRunOption = False,
     device: DeviceOption = None,
 ) -> None:
+    from sidequest import ranks
     from sidequest.api.calls import select
     from sidequest.cli.arguments import own_command, with_effort
     from sidequest.cli.common import chosen_executor, make_setup, say_page, tell_long_texts
+    from sidequest.cli.processes import launched, own_directory
+    from sidequest.errors import SettingsError
     from sidequest.methods import MethodChoice
     from sidequest.paths import check_output_directory
     from sidequest.records.runs import SelectionRecord
@@ -75,7 +80,13 @@ def command(
 
     check_output_directory(out)
     check_trackers(track or [])
-    where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
+    if processes > 1 and (workers or 1) > 1:
+        raise SettingsError("--processes: the processes train one model together; it goes with one worker")
+    if not dry_run and launched(processes):
+        return
+    where = chosen_executor(
+        1 if ranks.size() > 1 else workers, executor, address, cpus_per_trial, gpus_per_trial, timeout
+    )
     setup, settings = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run)
     asked = MethodChoice.of(method, settings)  # refuse bad names and settings before data is encoded
     (choice,) = with_effort({asked.name: asked}, effort).values()
@@ -86,17 +97,19 @@ def command(
         tell_costs(estimate_selection(setup, choice, seed, where.workers), [choice], tune=tune)
         return
     tell_long_texts(setup)
-    made = select(
-        setup,
-        choice,
-        seed=seed,
-        directory=out,
-        budget=budget,
-        workers=where,
-        storage=storage,
-        track=track or (),
-        command=own_command(),
-    )
+    with own_directory(out) as place:
+        made = select(
+            setup,
+            choice,
+            seed=seed,
+            directory=place,
+            budget=budget,
+            workers=where,
+            storage=storage,
+            track=track or (),
+            command=own_command(),
+        )
+        heads = SelectionRecord.read(place).heads
     recipe = made.recipe
     if recipe.verdict:
         typer.echo(recipe.verdict)
@@ -104,7 +117,7 @@ def command(
         shares = ", ".join(f"{name} {phase.shares[name]:g}" for name in phase.tasks)
         typer.echo(f"phase {index + 1} ({phase.order}): {shares}")
     typer.echo(f"cost {recipe.cost.x:.1f}x, {recipe.cost.trials} trials; written to {out / 'recipe.json'}")
-    if heads := SelectionRecord.read(out).heads:
+    if heads:
         shown = "; ".join(f"{what} {len(tasks)} ({', '.join(tasks) or 'none'})" for what, tasks in heads.items())
         typer.echo(f"head importances: {shown}")
     say_page(made.page)

@@ -17,6 +17,7 @@ from sidequest.cli.common import (
     TrackOption,
     whole,
 )
+from sidequest.cli.processes import ProcessesOption
 from sidequest.formatting import fixed
 
 NAME = "train"
@@ -47,12 +48,14 @@ def command(
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Make probabilities fit select by a temperature; answers stay the same.")
     ] = False,
+    processes: ProcessesOption = 1,
     track: TrackOption = None,
     dry_run: DryRunOption = False,
     device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.arguments import own_command
     from sidequest.cli.common import say_page, tell_long_texts
+    from sidequest.cli.processes import launched, own_directory
     from sidequest.errors import SettingsError
     from sidequest.paths import check_output_directory
     from sidequest.progress import show_progress
@@ -64,6 +67,8 @@ def command(
     if out is not None:
         check_output_directory(out)
     check_trackers(track or [])
+    if not dry_run and launched(processes):
+        return
     given = parse_assignments(assignments or [])
     if given["method"]:
         raise SettingsError(
@@ -93,9 +98,9 @@ def command(
         tell_costs(estimate_training(setup, recipe, seed))
         return
     tell_long_texts(setup)
-    with show_progress() as progress:
+    with show_progress() as progress, own_directory(out) as place:
         trained, page = train_source(
-            opened, out, seed=seed, calibrate=calibrate, track=track or (), progress=progress, command=own_command()
+            opened, place, seed=seed, calibrate=calibrate, track=track or (), progress=progress, command=own_command()
         )
     for split, scores in (("select", trained.select), ("report", trained.report)):
         typer.echo(f"{split}: " + ", ".join(f"{name} {fixed(value, 4)}" for name, value in scores.items()))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from sidequest import ranks
 from sidequest.errors import Damaged, SettingsError
 from sidequest.files import atomic_directory, check_files, file_digests, link_or_copy, read_json, write_json
 
@@ -66,6 +67,8 @@ class Checkpoints:
         return time.monotonic() - self._last >= wait
 
     def save(self, record: dict[str, Any], parts: Mapping[str, Part]) -> None:
+        if not ranks.is_first():  # of several processes that train one model, all have the same state
+            return
         begun = time.monotonic()
         states = self._states()
         number = int(states[-1].name) + 1 if states else 1

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from sidequest import ranks
 from sidequest.errors import SettingsError
 
 VARIABLE = "SIDEQUEST_DEVICE"
@@ -23,7 +24,9 @@ def chosen_device(name: str | torch.device | None = None) -> torch.device:
         return name
     asked = name or os.environ.get(VARIABLE)
     if not asked:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        if not torch.cuda.is_available():
+            return torch.device("cpu")
+        return torch.device("cuda", ranks.local_rank()) if ranks.size() > 1 else torch.device("cuda")
     try:
         device = torch.device(asked)
     except RuntimeError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,12 @@ from sidequest.learning.torch.optimising import (
     new_optimizer,
     optimizer_tensors,
     parameters_of,
+    prepare_network,
     restore_optimizer,
     schedule,
 )
 from sidequest.learning.torch.powers import PowerStores, make_power
+from sidequest.learning.torch.processes import group, parts_of
 from sidequest.learning.torch.randomness import Randomness
 from sidequest.learning.torch.state import LearnerState, read_state, write_state
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, seed_of, seeded
@@ -41,8 +43,8 @@ from sidequest.tasks.task import Objective, Task
 class TorchLearner:
     """A multi-task model in training: keeps `sidequest.learning.protocol.Learner`, and `Core` for the powers over it.
 
-    One optimiser for the shared encoder and all heads. A head that a batch does not use has no gradient and is not touched, so a
-    task that is never trained on changes nothing. Dropout draws from the learner's own random state, kept apart from the
+    One optimiser for the shared encoder and all heads. A head that a batch does not use has no gradient and is not touched, so
+    a task that is never trained on changes nothing. Dropout draws from the learner's own random state, kept apart from the
     process's.
     """
 
@@ -67,8 +69,11 @@ class TorchLearner:
         self._data = data or EncodedTasks(family)
         self._stores = stores or PowerStores()
         self._powers: dict[type, Any] = {}
+        self.processes = group()
         with seeded(seed, "build"):  # modules draw initial values from torch's global generator
             self.model: MultiTaskModel = family.build(seed).to(self.device)
+        self.processes.check(self.model)
+        prepare_network(self.model, train, self.device)
         self._streams: dict[tuple[str, str], Stream] = {}
         self._stream_positions: dict[str, tuple[int, int]] = {}
         self.randomness = Randomness(seed, self.device)
@@ -106,34 +111,50 @@ class TorchLearner:
 
     def train(self, task: str, n_batches: int, *, weight: float = 1.0, subset: Subset | None = None) -> list[float]:
         spec, stream = self.task(task), self.stream(task, subset)
-        losses = []
-        with self.meter.timed(task) as count, self.randomness.lent():
+        losses, micro = [], self.settings.micro_batch
+        with self.meter.timed(task) as count, self.randomness.lent(self.processes):
             self.model.train()
             for _ in range(n_batches):
-                batch = self.batch(task, stream.next(), count)
-                loss = task_loss(spec, self.model(task, batch), batch["labels"])
-                self.step(loss * weight)
-                losses.append(loss.detach())
-        return torch.stack(losses).tolist() if losses else []
+                positions = stream.next()
+                self._count(task, positions, count)
+                self.optimizer.zero_grad(set_to_none=True)
+                parts = []
+                for batch, share in parts_of(
+                    self.processes, self.inputs(task, "train"), positions, micro, spec.objective
+                ):
+                    batch = self.to_device(batch)
+                    loss = task_loss(spec, self.model(task, batch), batch["labels"]) * share
+                    (loss * weight).backward()
+                    parts.append(loss.detach())
+                self.processes.sum_gradients(parameters_of(self.optimizer))
+                self._update()
+                losses.append(parts[0] if len(parts) == 1 else torch.stack(parts).sum())
+        return self.processes.first(self.processes.sum(torch.stack(losses)).tolist()) if losses else []
 
     def batch(self, task: str, positions: np.ndarray, count: Any) -> Batch:
-        """The tensors of a training batch, counted."""
-        inputs = self.inputs(task, "train")
+        """The tensors of a whole training batch, counted."""
+        self._count(task, positions, count)
+        return self.to_device(self.inputs(task, "train").collate(positions))
+
+    def _count(self, task: str, positions: np.ndarray, count: Any) -> None:
         count.batches += 1
         count.examples += len(positions)
-        count.tokens += int(inputs.lengths[positions].sum())
-        return self.to_device(inputs.collate(positions))
+        count.tokens += int(self.inputs(task, "train").lengths[positions].sum())
 
     def step(self, loss: Tensor) -> None:
-        """One optimiser step: the only place where parameters learn."""
+        """One optimiser step on a loss that every process has in full."""
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
+        self._update()
+
+    def _update(self) -> None:
+        """The only place where parameters learn: by the gradients that they have now."""
         if self.settings.clip is not None:
             used = [p for p in parameters_of(self.optimizer) if p.grad is not None]
             torch.nn.utils.clip_grad_norm_(used, self.settings.clip)
         rate = self._learning_rate * self._rate * schedule(self._step, self._total, self.settings)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate * group["factor"]
+        for params in self.optimizer.param_groups:
+            params["lr"] = rate * params["factor"]
         self.optimizer.step()
         self._step += 1
 
@@ -164,39 +185,39 @@ class TorchLearner:
         spec = self.task(task)
         found, target = self.predict(task, split), spec.splits[split].target
         names = spec.metrics[:1] if first else spec.metrics
-        return {name: compute(name, found, target, spec.labels) for name in names}
+        return self.processes.first({name: compute(name, found, target, spec.labels) for name in names})
 
     def predict(self, task: str, split: str) -> Any:
         """Predictions in row order: class indices [n], values [n] in the task's units, or a list of tag arrays."""
-        spec, inputs = self.task(task), self.inputs(task, split)
-        batches = evaluation_batches(inputs.lengths, self.settings.eval_batch_size)
-        found: list[Any] = []
-        self.model.eval()
-        with self.meter.timed(task) as count, torch.inference_mode():
-            for positions in batches:
-                batch = self.to_device(inputs.collate(positions))
-                found.append(predictions(spec, self.model(task, batch), batch.get("labels")))
-            count.evaluations += 1
-            count.evaluated_examples += len(inputs)
-        in_row_order = np.argsort(np.concatenate(batches), kind="stable")
+        spec = self.task(task)
+        found, order = self._read(task, split, lambda logits, batch: predictions(spec, logits, batch.get("labels")))
         if spec.objective == Objective.TAGGING:
             rows = [row.cpu().numpy() for batch_rows in found for row in batch_rows]
-            return [rows[i] for i in in_row_order]
-        values = torch.cat(found).cpu().numpy()[in_row_order]
+            return [rows[i] for i in order]
+        values = torch.cat(found).cpu().numpy()[order]
         return self.family.scales[task].restore(values) if spec.objective == Objective.REGRESSION else values
 
     def truth(self, task: str, split: str = "select") -> np.ndarray:
-        spec, inputs = self.task(task), self.inputs(task, split)
+        spec = self.task(task)
+        found, order = self._read(
+            task, split, lambda logits, batch: truth_probability(spec, logits, batch["labels"]).cpu()
+        )
+        return torch.cat(found).numpy()[order]
+
+    def _read(self, task: str, split: str, read: Callable[[Tensor, Batch], Any]) -> tuple[list[Any], np.ndarray]:
+        """What `read` makes of the logits, batch by batch, of all processes; and the order that puts rows in their place."""
+        inputs = self.inputs(task, split)
         batches = evaluation_batches(inputs.lengths, self.settings.eval_batch_size)
-        values = []
         self.model.eval()
         with self.meter.timed(task) as count, torch.inference_mode():
-            for positions in batches:
+            found = []
+            for positions in batches[self.processes.rank :: self.processes.size]:
                 batch = self.to_device(inputs.collate(positions))
-                values.append(truth_probability(spec, self.model(task, batch), batch["labels"]).cpu())
+                found.append(read(self.model(task, batch), batch))
+            found = self.processes.gather(found)
             count.evaluations += 1
             count.evaluated_examples += len(inputs)
-        return torch.cat(values).numpy()[np.argsort(np.concatenate(batches), kind="stable")]
+        return found, np.argsort(np.concatenate(batches), kind="stable")
 
     # State
 
@@ -320,6 +341,8 @@ class TorchLearner:
     def to_device(self, batch: Batch) -> Batch:
         if self.device.type == "cpu":
             return batch
+        if self.device.type == "cuda":  # only from pinned memory does a copy go on beside the computation
+            batch = {name: tensor.pin_memory() for name, tensor in batch.items()}
         return {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sidequest.errors import SettingsError
 from sidequest.models.base import MultiTaskModel
 from sidequest.settings import TrainSettings
 
@@ -30,6 +31,17 @@ def new_optimizer(model: MultiTaskModel, settings: TrainSettings, rate: float) -
     if settings.optimizer == "sgd":
         return torch.optim.SGD(ordered, lr=rate, momentum=settings.momentum)
     return torch.optim.AdamW(ordered, lr=rate, fused=True)
+
+
+def prepare_network(model: torch.nn.Module, settings: TrainSettings, device: torch.device) -> None:
+    """What large networks want: activations computed again instead of kept, and kernels made for this network."""
+    if settings.recompute:
+        able: list[Any] = [part for part in model.modules() if hasattr(part, "gradient_checkpointing_enable")]
+        if not able:
+            raise SettingsError("train.recompute: this model cannot compute its activations again; set it to false")
+        able[0].gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if settings.compile and device.type != "cpu":  # on a CPU compiling takes longer than it saves
+        model.compile(dynamic=True)
 
 
 def parameters_of(optimizer: torch.optim.Optimizer) -> list[Tensor]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -21,6 +21,11 @@ States = dict[
 CPU, DEVICE = "random", "random-device"
 
 
+class Processes(Protocol):
+    rank: int
+    size: int
+
+
 class Randomness:
     def __init__(self, seed: int, device: torch.device) -> None:
         self.device = device
@@ -30,15 +35,30 @@ class Randomness:
             self.states[DEVICE] = own.get_state()
 
     @contextmanager
-    def lent(self) -> Iterator[None]:
-        """The global generators go on from this state inside, and from where they were afterwards."""
+    def lent(self, processes: Processes | None = None) -> Iterator[None]:
+        """The global generators go on from this state inside, and from where they were afterwards.
+
+        processes: that each train on other rows now, and so draw other masks. Afterwards all have one state again, which follows
+        from the one before.
+        """
+        apart = processes is not None and processes.size > 1
         before = read_generators(self.device)
-        write_generators(self.device, self.states)
+        write_generators(self.device, self._derived(processes.rank) if apart and processes is not None else self.states)
         try:
             yield
         finally:
-            self.states = read_generators(self.device)
+            self.states = self._derived(-1) if apart else read_generators(self.device)
             write_generators(self.device, before)
+
+    def _derived(self, number: int) -> States:
+        """States that follow from these and a number."""
+        drawn = torch.Generator()
+        drawn.set_state(self.states[CPU])
+        seed = int(torch.randint(2**62, (1,), generator=drawn)) + 7919 * (number + 1)
+        states = {CPU: torch.Generator().manual_seed(seed).get_state()}
+        if DEVICE in self.states:
+            states[DEVICE] = torch.Generator(self.device).manual_seed(seed).get_state()
+        return states
 
     def restore(self, states: Mapping[str, Tensor]) -> None:
         """Take over saved states. A state saved on another kind of device lacks this device's: that one stays as it is."""

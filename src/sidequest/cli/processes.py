@@ -1,0 +1,79 @@
+"""`--processes N`: one training in several processes of this machine, started by torchrun."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ProcessesOption = Annotated[
+    int,
+    typer.Option(
+        "--processes",
+        min=1,
+        help="Processes that train one model together, each on its part of every batch; a GPU each, where there are any.",
+    ),
+]
+FLAG = "--processes"
+
+
+def launched(processes: int) -> bool:
+    """Whether the command goes on in other processes, which have now ended: this one is done. On several machines, start it
+    with torchrun yourself."""
+    from sidequest import ranks
+
+    if processes == 1 or ranks.size() > 1:
+        return False
+    import subprocess
+
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo")}
+    environment.setdefault("OMP_NUM_THREADS", "1")
+    ended = subprocess.run([*command, "-m", "sidequest", *_without_flag(sys.argv[1:])], env=environment)
+    if ended.returncode:
+        raise typer.Exit(1)
+    return True
+
+
+@contextmanager
+def own_directory(directory: Path) -> Iterator[Path]:
+    """The directory itself in the first process. In the others a copy of it, which is thrown away: all run the same program,
+    and one writes. Trials and final trainings are kept apart from those of one process, which they equal up to rounding
+    only."""
+    from sidequest import ranks
+
+    if ranks.size() == 1:
+        yield directory
+        return
+    import tempfile
+
+    from sidequest.learning.torch.processes import group
+    from sidequest.runs.travelling import pack, unpack
+
+    with tempfile.TemporaryDirectory(prefix="sidequest-rank-") as place:
+        os.environ["SIDEQUEST_CACHE"] = str(Path(place) / "cache")
+        files = group().first(pack(directory) if ranks.is_first() and directory.is_dir() else {})
+        if ranks.is_first():
+            yield directory
+            return
+        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
+        mine = Path(place) / "run"
+        unpack(files, mine)
+        yield mine
+
+
+def _without_flag(arguments: list[str]) -> list[str]:
+    kept: list[str] = []
+    skip = False
+    for argument in arguments:
+        if skip or argument == FLAG:
+            skip = not skip and argument == FLAG
+            continue
+        if not argument.startswith(f"{FLAG}="):
+            kept.append(argument)
+    return kept
