@@ -5,6 +5,8 @@ The key of an entry is a digest of all that decides it. An entry is a directory:
 of the files beside it. It takes its name when it is whole, so any number of processes may share a store. While one process makes
 an entry, others that need it wait; where the file system has no locks, they make it too. A damaged entry is made again.
 
+With `SIDEQUEST_STORE` an entry is also kept at a URL, where other machines find it (`shared_blobs.py`).
+
 (States of frozen encoders are millions of small items, in shards of their own: `models/store.py`.)
 """
 
@@ -29,6 +31,7 @@ from sidequest.files import (
     write_json,
 )
 from sidequest.locks import locked, remove_stale
+from sidequest.shared_blobs import shared_blobs
 
 ENTRY = "entry.json"
 ARRAYS = "arrays.npz"
@@ -58,6 +61,12 @@ class ContentStore:
 
     def get(self, key: str) -> Entry | None:
         """None: there is no such entry, or it is damaged."""
+        found = self._read(key)
+        if found is None and (remote := shared_blobs()) is not None and remote.fetch(self._name(key), self._place(key)):
+            found = self._read(key)
+        return found
+
+    def _read(self, key: str) -> Entry | None:
         place = self._place(key)
         try:
             record = read_json(place / ENTRY, must_be_sealed=True)
@@ -77,6 +86,8 @@ class ContentStore:
         with atomic_directory(self._place(key)) as fresh:
             data = make(fresh)
             write_json(fresh / ENTRY, {"key": key, "data": data, "files": file_digests(fresh)})
+        if (remote := shared_blobs()) is not None:
+            remote.send(self._place(key), self._name(key))
         return Entry(self._place(key), data, made=True)
 
     def get_or_make(self, key: str, make: Make) -> Entry:
@@ -90,6 +101,9 @@ class ContentStore:
 
     def _place(self, key: str) -> Path:
         return self.directory / key[:2] / key
+
+    def _name(self, key: str) -> str:
+        return f"{self.directory.name}/{key[:2]}/{key}"
 
 
 def save_arrays(directory: Path, arrays: Mapping[str, Any]) -> None:
