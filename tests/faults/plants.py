@@ -92,3 +92,26 @@ def never_sweeps() -> None:
 
     sidequest.files.remove_parts = sidequest.files.remove_all_parts = lambda directory: None
     sidequest.runs.holding.remove_all_parts = lambda directory: None
+
+
+# The world
+
+
+def somebody_else() -> None:
+    """Go on as a user without rights."""
+    import os
+
+    os.setgid(65534)
+    os.setuid(65534)
+
+
+def umask_022() -> None:
+    import os
+
+    os.umask(0o022)
+
+
+def umask_077() -> None:
+    import os
+
+    os.umask(0o077)
