@@ -60,6 +60,15 @@ def use_device(name: str | None) -> str | None:
     return name
 
 
+def use_recheck(share: float | None) -> float | None:
+    """Run this share of what is kept again, here and in worker processes; see `sidequest.search.recheck`."""
+    if share is None:
+        return None
+    from sidequest.search.recheck import ask_for
+
+    return ask_for(share)
+
+
 SuiteArgument = Annotated[str, typer.Argument(help="A suite file, or the embedded suite `digits` or `planted`.")]
 ModelOption = Annotated[str | None, typer.Option("--model", help="hf, bilstm, pooled, convnet or custom.")]
 EncoderOption = Annotated[str | None, typer.Option("--encoder", help="A directory, a hub name, or `minilm`.")]
@@ -110,6 +119,12 @@ DeviceOption = Annotated[
         "--device",
         callback=use_device,
         help="Where to compute: cpu, cuda, cuda:1, mps. Default: SIDEQUEST_DEVICE, else a GPU where there is one.",
+    ),
+]
+RecheckOption = Annotated[
+    float | None,
+    typer.Option(
+        "--recheck", callback=use_recheck, help="Run this share of the kept trainings again and compare, as in 0.02."
     ),
 ]
 DryRunOption = Annotated[

@@ -20,6 +20,7 @@ from sidequest.cli.common import (
     GpusOption,
     JsonOption,
     ModelOption,
+    RecheckOption,
     SetOption,
     SuiteArgument,
     TimeoutOption,
@@ -71,6 +72,7 @@ def command(
     track: TrackOption = None,
     as_json: JsonOption = False,
     dry_run: DryRunOption = False,
+    recheck: RecheckOption = None,
     device: DeviceOption = None,
 ) -> None:
     import json

@@ -18,6 +18,7 @@ from sidequest.cli.common import (
     GpusOption,
     JsonOption,
     ModelOption,
+    RecheckOption,
     SetOption,
     SuiteArgument,
     TimeoutOption,
@@ -64,6 +65,7 @@ def command(
     timeout: TimeoutOption = None,
     as_json: JsonOption = False,
     dry_run: DryRunOption = False,
+    recheck: RecheckOption = None,
     device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.arguments import own_command

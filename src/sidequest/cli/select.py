@@ -18,6 +18,7 @@ from sidequest.cli.common import (
     ExecutorOption,
     GpusOption,
     ModelOption,
+    RecheckOption,
     SeedOption,
     SetOption,
     SuiteArgument,
@@ -65,6 +66,7 @@ def command(
     processes: ProcessesOption = 1,
     track: TrackOption = None,
     dry_run: DryRunOption = False,
+    recheck: RecheckOption = None,
     device: DeviceOption = None,
 ) -> None:
     from sidequest import ranks

@@ -16,6 +16,7 @@ from sidequest.cli.common import (
     GpusOption,
     JsonOption,
     ModelOption,
+    RecheckOption,
     SeedOption,
     SetOption,
     SuiteArgument,
@@ -55,6 +56,7 @@ def command(
     gpus_per_trial: GpusOption = 0.0,
     timeout: TimeoutOption = None,
     as_json: JsonOption = False,
+    recheck: RecheckOption = None,
     device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.common import chosen_executor, make_setup

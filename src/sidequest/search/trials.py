@@ -18,6 +18,7 @@ from sidequest.learning.probing import probe
 from sidequest.learning.protocol import Learner, Probing
 from sidequest.methods.base import Plan
 from sidequest.progress import Progress
+from sidequest.search import recheck
 from sidequest.settings import TrainSettings
 from sidequest.store import ContentStore
 
@@ -62,12 +63,20 @@ class TrialCache:
         self._store = ContentStore("trials", root)
 
     def get(self, key: str) -> TrialResult | None:
-        """None: it was never run, or its entry is damaged."""
-        entry = self._store.get(key)
+        """None: it was never run, its entry is damaged, or it is to be run again (see `recheck`)."""
+        entry = None if recheck.is_due(key) else self._store.get(key)
         return None if entry is None else TrialResult.from_json(dict(entry.data))
 
     def put(self, key: str, result: TrialResult) -> None:
-        self._store.put(key, lambda _: result.to_json())
+        plain = result.to_json()
+        if recheck.is_due(key) and (entry := self._store.get(key)) is not None:
+            recheck.confirm(key, _result(entry.data), _result(plain), entry.directory)
+        self._store.put(key, lambda _: plain)
+
+
+def _result(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what it cost, which has seconds in it."""
+    return {name: value for name, value in data.items() if name != "meter"}
 
 
 class LocalTrials:
