@@ -44,6 +44,7 @@ def compare(
     track: Sequence[str] = (),
     progress: bool | Progress = True,
     command: str = "",
+    allow_code: bool = False,
 ) -> ComparisonResult:
     """Compare methods over seeds: each selects on *select*, trains, and is scored on *report*.
 
@@ -54,10 +55,11 @@ def compare(
         after the suite and the content of all that decides the results.
     budget: the most that a selection may cost, in single-task runs. workers: processes, one torch thread each, or an
         `Executor`; a script that uses more than one starts its work under `if __name__ == "__main__":`.
+    allow_code: whether a suite file may name code that builds the model; what `model` names always may.
     track: `tensorboard`, `mlflow`, `wandb`. progress: bars on the error stream, or a listener of your own.
     """
     check_trackers(track)
-    setup, chosen = as_setup(suite, model, train), choices_of(methods)
+    setup, chosen = as_setup(suite, model, train, allow_code=allow_code), choices_of(methods)
     which = _seeds(seeds)
     executor = as_executor(workers)
     _check_budget(budget)
@@ -105,6 +107,7 @@ def select(
     track: Sequence[str] = (),
     progress: bool | Progress = True,
     command: str = "",
+    allow_code: bool = False,
 ) -> Selection:
     """Let one method choose: its decision as a recipe, which can be trained.
 
@@ -114,7 +117,7 @@ def select(
     trials.
     """
     check_trackers(track)
-    setup, choice = as_setup(suite, model, train), MethodChoice.of(method, settings)
+    setup, choice = as_setup(suite, model, train, allow_code=allow_code), MethodChoice.of(method, settings)
     if not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise SettingsError(f"seed: a whole number from 0 to 2^63 - 1, found {brief(seed)}")
     _check_budget(budget)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sidequest.api.models import Model
 from sidequest.errors import SettingsError
 from sidequest.formatting import fixed, signed
+from sidequest.model_settings import CustomSettings
 from sidequest.recipe import Recipe
 from sidequest.records import verdicts
 from sidequest.records.comparisons import Comparison, Row
@@ -73,7 +74,13 @@ class Selection:
         from sidequest.api.calls import listening
         from sidequest.runs.setup import plain_model, plain_train
 
-        source = open_source(self.directory, suite=self.setup.suite, model=plain_model(model), train=plain_train(train))
+        source = open_source(
+            self.directory,
+            suite=self.setup.suite,
+            model=plain_model(model),
+            train=plain_train(train),
+            allow_code=isinstance(self.setup.model, CustomSettings),  # it has chosen with that code already
+        )
         out = Path(directory) if directory is not None else self._out
         if directory is None and source.other_model:
             out = out / f"trained-{source.setup.model.kind}"

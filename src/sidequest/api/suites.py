@@ -97,10 +97,12 @@ def as_setup(
     suite: str | Path | LoadedSuite | Setup,
     model: str | Mapping[str, Any] | ModelSettings | None = None,
     train: Mapping[str, Any] | TrainSettings | None = None,
+    *,
+    allow_code: bool = False,
 ) -> Setup:
     """A suite with a model; a setup is taken as it is."""
     if not isinstance(suite, Setup):
-        return Setup.of(as_suite(suite), model, train)
+        return Setup.of(as_suite(suite), model, train, allow_code=allow_code)
     if model is not None or train is not None:
         raise SettingsError("a setup has its model and training settings already; give a suite to choose others")
     return suite

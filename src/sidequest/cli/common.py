@@ -76,6 +76,10 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="name=value: a method's setting; with `train.` or `model.` in front, one of those."),
 ]
+AllowCodeOption = Annotated[
+    bool,
+    typer.Option("--allow-code", help="Let the files given here name code that builds the model (model.kind: custom)."),
+]
 TuneOption = Annotated[
     str | None,
     typer.Option(
@@ -160,6 +164,7 @@ def make_setup(
     primary: str | None = None,
     tune: str | None = None,
     dry_run: bool = False,
+    allow_code: bool = False,
 ) -> tuple[Setup, dict[str, Any]]:
     """The setup, and the method's own settings from --set. primary: another one than the suite's. tune: see `tuned`; in a dry
     run nothing is tuned."""
@@ -172,7 +177,7 @@ def make_setup(
         given["model"]["kind"] = model
     if encoder is not None:
         given["model"]["encoder"] = encoder
-    setup = Setup.of(load_suite(suite, primary), given["model"], given["train"], where="--set")
+    setup = Setup.of(load_suite(suite, primary), given["model"], given["train"], where="--set", allow_code=allow_code)
     tune = None if dry_run and is_number(tune) else tune
     return tuned(setup, tune), given["method"]
 

@@ -10,6 +10,7 @@ import typer
 from sidequest.cli.common import (
     MOST_SEEDS,
     AddressOption,
+    AllowCodeOption,
     BudgetOption,
     CpusOption,
     DeviceOption,
@@ -63,6 +64,7 @@ def command(
     encoder: EncoderOption = None,
     tune: TuneOption = None,
     assignments: SetOption = None,
+    allow_code: AllowCodeOption = False,
     workers: WorkersOption = None,
     executor: ExecutorOption = "processes",
     address: AddressOption = None,
@@ -99,7 +101,7 @@ def command(
         raise SettingsError(f"--primary {primary}: a task is named twice")
     setups = []
     for name in primaries or [None]:  # all are read before any work starts
-        setup, stray = make_setup(suite, model, encoder, shared, name, tune, dry_run)
+        setup, stray = make_setup(suite, model, encoder, shared, name, tune, dry_run, allow_code=allow_code)
         if stray:
             raise SettingsError(f"--set {next(iter(stray))}: say which method it is for, as in --set METHOD.name=value")
         setups.append(setup)

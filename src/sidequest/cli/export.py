@@ -32,7 +32,7 @@ def command(
     from sidequest.runs.sources import open_source
 
     check_output_directory(out)
-    opened = open_source(recipe, suite)
+    opened = open_source(recipe, suite, allow_code=True)  # builds no model
     written, notes = export_recipe(opened.recipe, opened.setup.suite, to, out, opened.setup.train)
     for path in written:
         typer.echo(str(path))

@@ -10,6 +10,7 @@ import typer
 from sidequest.cli.common import (
     MOST_SEEDS,
     AddressOption,
+    AllowCodeOption,
     CpusOption,
     DeviceOption,
     DryRunOption,
@@ -57,6 +58,7 @@ def command(
     encoder: EncoderOption = None,
     tune: TuneOption = None,
     assignments: SetOption = None,
+    allow_code: AllowCodeOption = False,
     workers: WorkersOption = None,
     executor: ExecutorOption = "processes",
     address: AddressOption = None,
@@ -78,7 +80,7 @@ def command(
 
     check_output_file(out)
     where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
-    setup, stray = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run)
+    setup, stray = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run, allow_code=allow_code)
     if stray:
         raise SettingsError(f"--set {next(iter(stray))}: an oracle has no method; use train.NAME or model.NAME")
     levels = _levels(shares, sample)

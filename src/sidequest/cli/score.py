@@ -11,6 +11,7 @@ from sidequest.cli.common import (
     LARGEST_SEED,
     MOST_SEEDS,
     AddressOption,
+    AllowCodeOption,
     CpusOption,
     DeviceOption,
     ExecutorOption,
@@ -56,6 +57,7 @@ def command(
     ] = None,
     suite: Annotated[str | None, typer.Option("--suite", help="Where the suite is now, for one table.")] = None,
     assignments: SetOption = None,
+    allow_code: AllowCodeOption = False,
     workers: WorkersOption = None,
     executor: ExecutorOption = "processes",
     address: AddressOption = None,
@@ -88,7 +90,9 @@ def command(
         raise SettingsError("--suite: goes with one --truth, found several")
     judged: list[Judged] = []
     standings: list[Standing] = []
-    tables = [Truth.read(find_table(name), suite) for name in truth]  # refuse a bad table before any work
+    tables = [
+        Truth.read(find_table(name), suite, allow_code=allow_code) for name in truth
+    ]  # refuse a bad table before any work
     for table in tables:
         with show_progress() as progress:
             found = judge(

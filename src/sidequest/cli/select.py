@@ -9,6 +9,7 @@ import typer
 
 from sidequest.cli.common import (
     AddressOption,
+    AllowCodeOption,
     BudgetOption,
     CpusOption,
     DeviceOption,
@@ -50,6 +51,7 @@ def command(
     encoder: EncoderOption = None,
     tune: TuneOption = None,
     assignments: SetOption = None,
+    allow_code: AllowCodeOption = False,
     seed: SeedOption = 0,
     workers: WorkersOption = None,
     executor: ExecutorOption = "processes",
@@ -89,7 +91,7 @@ def command(
     where = chosen_executor(
         1 if ranks.size() > 1 else workers, executor, address, cpus_per_trial, gpus_per_trial, timeout
     )
-    setup, settings = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run)
+    setup, settings = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run, allow_code=allow_code)
     asked = MethodChoice.of(method, settings)  # refuse bad names and settings before data is encoded
     (choice,) = with_effort({asked.name: asked}, effort).values()
     if dry_run:

@@ -36,7 +36,7 @@ def command(
     from sidequest.runs.showing import examples_of
     from sidequest.runs.sources import open_source
 
-    opened = open_source(recipe, suite)
+    opened = open_source(recipe, suite, allow_code=True)  # builds no model
     loaded, setup = opened.recipe, opened.setup
     tasks = examples_of(setup.suite, loaded, count)
     if as_json:

@@ -9,6 +9,7 @@ import typer
 
 from sidequest.cli.common import (
     LARGEST_SEED,
+    AllowCodeOption,
     DeviceOption,
     DryRunOption,
     EncoderOption,
@@ -42,6 +43,7 @@ def command(
     model: ModelOption = None,
     encoder: EncoderOption = None,
     assignments: SetOption = None,
+    allow_code: AllowCodeOption = False,
     seed: Annotated[
         int | None, typer.Option("--seed", parser=whole(0, LARGEST_SEED), metavar="N", help="Default: the recipe's.")
     ] = None,
@@ -76,7 +78,7 @@ def command(
         )
     named = {"kind": model, "encoder": encoder}
     given["model"] |= {name: value for name, value in named.items() if value is not None}
-    opened = open_source(source, suite, model=given["model"], train=given["train"])
+    opened = open_source(source, suite, model=given["model"], train=given["train"], allow_code=allow_code)
     recipe, setup = opened.recipe, opened.setup
     if out is None:
         if not source.is_dir() or opened.directory != source or opened.other_model:

@@ -9,6 +9,7 @@ import typer
 
 from sidequest.cli.common import (
     AddressOption,
+    AllowCodeOption,
     CpusOption,
     DeviceOption,
     EncoderOption,
@@ -48,6 +49,7 @@ def command(
     model: ModelOption = None,
     encoder: EncoderOption = None,
     assignments: SetOption = None,
+    allow_code: AllowCodeOption = False,
     seed: SeedOption = 0,
     workers: WorkersOption = None,
     executor: ExecutorOption = "processes",
@@ -65,7 +67,7 @@ def command(
 
     check_output_file(out)
     where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
-    setup, stray = make_setup(suite, model, encoder, assignments)
+    setup, stray = make_setup(suite, model, encoder, assignments, allow_code=allow_code)
     if stray:
         raise SettingsError(f"--set {next(iter(stray))}: the primary alone has no method; use train.NAME or model.NAME")
     tuning = tune_visibly(setup, trainings, seed, where)

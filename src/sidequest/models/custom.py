@@ -179,7 +179,8 @@ class CustomFamily(Family):
 def find_factory(reference: str, suite_path: Path | None) -> tuple[Callable[[tuple[Task, ...]], Any], Path]:
     """The function that `file.py:function` or `package.module:function` names, and its source file.
 
-    A relative file is looked for beside the suite file, then in the working directory.
+    A relative file is looked for in the working directory, which is the user's own, then beside the suite file, which may be
+    anybody's.
     """
     place, colon, name = reference.rpartition(":")
     if not colon or not name.isidentifier():
@@ -200,7 +201,7 @@ def find_factory(reference: str, suite_path: Path | None) -> tuple[Callable[[tup
 
 
 def _load_file(place: str, suite_path: Path | None) -> Any:
-    roots = [*([] if suite_path is None else [suite_path.parent]), Path.cwd()]
+    roots = [Path.cwd(), *([] if suite_path is None else [suite_path.parent])]
     found = next((root / place for root in roots if (root / place).is_file()), None)
     if found is None:
         raise SettingsError(f"model.factory: no file {place!r} in {' or '.join(str(root) for root in roots)}")

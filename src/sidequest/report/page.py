@@ -6,6 +6,8 @@ repeat it. All text goes through jinja2's escaping, figures and JSON through `em
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -201,8 +203,12 @@ def render(page: Page | PrimariesPage | FitPage) -> str:
         loader=PackageLoader("sidequest.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     figures = {name: figure_json(d.figure) for name, d in page.all_drawings.items() if d.figure is not None}
+    script = environment.get_template("page.js").render()
     return environment.get_template(page.template).render(
         page=page,
+        script=script,
+        # The browser runs the script with this digest and no other: what escaping might miss still would not run.
+        script_digest=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
         figures=script_json(figures),
         plotly=packed_plotly() if figures else "",
         version=__version__,

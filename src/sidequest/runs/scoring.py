@@ -17,6 +17,7 @@ from sidequest.numerics.statistics import mean_interval
 from sidequest.progress import Progress
 from sidequest.recipe import Phase, Recipe
 from sidequest.records.standings import Judged, Standing
+from sidequest.runs.consent import check_consent
 from sidequest.runs.finals import train_once
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
@@ -42,14 +43,15 @@ class Truth:
     setup: Setup
 
     @classmethod
-    def read(cls, path: Path, suite: str | None = None) -> Truth:
+    def read(cls, path: Path, suite: str | None = None, *, allow_code: bool = False) -> Truth:
         """suite: where the suite is now, if it is not where the table says."""
         table = TruthTable.read(path)
         beside = path.parent / table.suite
         loaded = load_suite(suite or (str(beside) if beside.exists() else table.suite))
         if {*table.candidates} < {*loaded.candidates}:  # a table may be of some of the candidates
             loaded = loaded.subset(table.candidates)
-        setup = Setup.of(loaded, table.model, table.train, where=str(path))
+        setup = Setup.of(loaded, table.model, table.train, where=str(path), allow_code=allow_code)
+        check_consent(setup.model, {}, str(path), allow_code=allow_code)
         provenance = {"data": table.data, "rows": table.rows}
         setup.check_data(provenance, table.candidates, path)
         missing = {*table.candidates} ^ {*setup.suite.candidates}

@@ -15,6 +15,7 @@ from sidequest.learning.fit import single_run_work
 from sidequest.model_settings import AUTO, EncoderSettings, ModelSettings, model_settings, settings_class
 from sidequest.models import resolved_kind
 from sidequest.models.defaults import training_settings
+from sidequest.runs.consent import check_consent
 from sidequest.search.code_version import training_code_version
 from sidequest.settings import Settings, TrainSettings
 from sidequest.tasks.lengths import long_texts_message
@@ -59,10 +60,13 @@ class Setup:
         model: str | Mapping[str, Any] | ModelSettings | None = None,
         train: Mapping[str, Any] | TrainSettings | None = None,
         where: str = "settings",
+        *,
+        allow_code: bool = False,
     ) -> Setup:
         """Settings given here win over the suite's own defaults, and those over the defaults of the kind of model.
 
-        model: a kind, or settings as a dictionary or an object.
+        model: a kind, or settings as a dictionary or an object. allow_code: whether a suite file may name code to run; what is
+            given here always may.
         """
         defaults = suite.defaults or {}
         section, given = defaults.get("model", {}), plain_model(model)
@@ -72,6 +76,8 @@ class Setup:
             shared = {*EncoderSettings.model_fields} & {*settings_class(kind).model_fields}
             section = {name: value for name, value in section.items() if name in shared}
         settings = model_settings({**section, **given, "kind": kind}, f"{where}: model")
+        if suite.path is not None:
+            check_consent(settings, given, str(suite.path), allow_code=allow_code)
         card, own = length_card(suite), defaults.get("train", {})
         chosen = plain_train(train)
         lengths = training_settings(kind, card, own, chosen, f"{where}: train")

@@ -21,6 +21,7 @@ from sidequest.paths import what_is_at
 from sidequest.recipe import Phase, Recipe
 from sidequest.records.comparisons import Comparison
 from sidequest.records.verdicts import best_row
+from sidequest.runs.consent import check_consent
 from sidequest.runs.directory import read_run
 from sidequest.runs.setup import Setup
 from sidequest.settings import TrainSettings, parse
@@ -51,11 +52,13 @@ def open_source(
     *,
     model: dict[str, Any] | None = None,
     train: dict[str, Any] | None = None,
+    allow_code: bool = False,
 ) -> Source:
     """source: a run directory, the directory of a comparison (its best method is taken), or a recipe file.
 
     suite: needed where no run directory knows it; a suite file's model and training settings then win over the recipe's.
     model, train: settings that win over both. Data that changed since the recipe was made are refused.
+    allow_code: whether files may name code that builds the model.
     """
     notes: list[str] = []
     if what_is_at(source) == "directory" and (source / Comparison.FILE).is_file():
@@ -66,6 +69,7 @@ def open_source(
     recipe = Recipe.read(path)
     loaded = _suite(suite, directory, source)
     setup, other = _setup(loaded, recipe, model or {}, train or {}, path, use_suite=isinstance(suite, str))
+    check_consent(setup.model, model or {}, str(path), allow_code=allow_code)
     if setup.suite.primary != recipe.primary:
         raise SettingsError(f"{path}: is for the primary {recipe.primary!r}, the suite's is {setup.suite.primary!r}")
     setup.check_data(recipe.provenance, recipe.tasks, path)

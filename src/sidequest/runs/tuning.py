@@ -145,6 +145,10 @@ def with_settings(setup: Setup, chosen: dict[str, Any]) -> Setup:
         room, _, field = name.partition(".")
         if room not in rooms or not field:
             raise SettingsError(f"tuning: a setting is called train.NAME or model.NAME, found {name!r}")
+        if (room, field) in (("model", "kind"), ("model", "factory"), ("model", "encoder")):
+            raise SettingsError(
+                f"tuning: {name} is not tuned: a tuning file changes numbers of a model, not which it is"
+            )
         rooms[room][field] = value
     model = {**setup.model.model_dump(exclude_unset=True), "kind": setup.model.kind}
     return Setup(
