@@ -27,7 +27,7 @@ from pydantic import (
 
 from sidequest.errors import RunMismatch, SettingsError, first_line
 from sidequest.evidence import Shown
-from sidequest.files import npy_bytes, write_atomically
+from sidequest.files import npy_bytes, unsealed, write_atomically, write_json
 from sidequest.paths import input_file, what_is_at
 from sidequest.settings import MOST_BATCHES, brief
 
@@ -215,7 +215,7 @@ class Recipe(_Plain):
         return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
     def write(self, path: Path) -> None:
-        """Write the recipe, with instance ids in `<digest>.npy` files beside it."""
+        """Write the recipe, sealed with its digest, and instance ids in `<digest>.npy` files beside it."""
         data = self.model_dump(mode="json")
         for phase, plain in zip(self.phases, data["phases"], strict=True):
             for name, subset in phase.subsets.items():
@@ -223,8 +223,7 @@ class Recipe(_Plain):
                 if not sidecar.exists():
                     write_atomically(sidecar, npy_bytes(subset.ids))
                 plain["subsets"][name] = {"file": sidecar.name, "rows": len(subset.ids)}
-        text = json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-        write_atomically(path, text.encode())
+        write_json(path, data)
 
     @classmethod
     def read(cls, path: Path) -> Recipe:
@@ -241,6 +240,7 @@ class Recipe(_Plain):
             raise SettingsError(f"{path}: this sidequest reads recipe version {VERSION}, found {brief(found)}")
         try:
             json.dumps(data, ensure_ascii=False).encode()
+            data = unsealed(data, path)  # one that was written by hand has no seal
             _read_subsets(data, path)
             return cls(**data)
         except UnicodeEncodeError:
