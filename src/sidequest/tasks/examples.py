@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+SLICE = 65_536  # rows at a time whose texts are Python strings
 INPUT_COLUMNS = ("text", "text_b", "choices", "tokens", "image")
 
 Column = Any  # pa.Array for text, np.ndarray for images: Arrow has no type stubs to say so
@@ -130,6 +131,7 @@ def _feed(digest: hashlib._Hash, column: Column) -> None:
         values = values.flatten()
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         digest.update(np.asarray(pc.binary_length(values), dtype=np.int64).tobytes())
-        digest.update("".join(values.to_pylist()).encode())
+        for start in range(0, len(values), SLICE):  # a Python string takes several times the room of its text
+            digest.update("".join(values.slice(start, SLICE).to_pylist()).encode())
     else:
         digest.update(np.ascontiguousarray(values.to_numpy(zero_copy_only=False)).tobytes())

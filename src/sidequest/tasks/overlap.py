@@ -85,11 +85,11 @@ def _text_keys(rows: Examples) -> pa.LargeStringArray:
                 column = pc.binary_join(column, " ")
             elif name == "choices":
                 column = pc.binary_join(column, PART_END)
-            parts.append(_normalised(column))
+            parts.append(normalised(column))
     return pc.binary_join_element_wise(*parts, PART_END).cast(pa.large_string())
 
 
-def _normalised(texts: pa.StringArray) -> pa.StringArray:
+def normalised(texts: pa.StringArray) -> pa.StringArray:
     words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(pc.utf8_lower(texts)))
     return pc.binary_join(words, " ")
 

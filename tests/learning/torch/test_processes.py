@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from sidequest.errors import SettingsError
 from sidequest.learning.fit import fit
+from sidequest.learning.torch.optimising import prepare_network
 from sidequest.learning.torch.processes import Group, parts_of
 from sidequest.methods.base import Pool
 from sidequest.recipe import Recipe
@@ -194,3 +195,51 @@ def test_batch_normalisation_is_refused_before_any_work():
 def test_recomputing_activations_is_refused_where_it_cannot_be():
     with pytest.raises(SettingsError, match=r"train\.recompute"):
         setup(recompute=True).learner(0)
+
+
+def test_large_networks_get_what_they_want_where_it_pays():
+    asked = []
+
+    class Encoder(torch.nn.Linear):
+        def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs):
+            asked.append(gradient_checkpointing_kwargs)
+
+        def compile(self, **options):
+            asked.append(options)
+
+    settings = setup(recompute=True, compile=True).train
+    prepare_network(Encoder(1, 1), settings, torch.device("cpu"))
+    assert asked == [{"use_reentrant": False}]  # compiling takes longer than it saves on a CPU
+    prepare_network(Encoder(1, 1), settings, torch.device("cuda"))
+    assert asked[1:] == [{"use_reentrant": False}, {"dynamic": True}]
+    prepare_network(Encoder(1, 1), setup().train, torch.device("cuda"))
+    assert len(asked) == 3  # the control: nothing that was not asked for
+
+
+def test_batches_go_to_a_gpu_from_pinned_memory_without_waiting():
+    class Rows:
+        calls = ()
+
+        def pin_memory(self):
+            self.calls += ("pinned",)
+            return self
+
+        def to(self, device, non_blocking):
+            self.calls += (str(device), non_blocking)
+            return self
+
+    learner = setup().learner(0)
+    for device, expected in (("cpu", ()), ("cuda:1", ("pinned", "cuda:1", True)), ("meta", ("meta", True))):
+        learner.device = torch.device(device)
+        assert learner.to_device({"x": Rows()})["x"].calls == expected
+
+
+def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch):
+    from sidequest.models.devices import chosen_device
+
+    monkeypatch.delenv("SIDEQUEST_DEVICE", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert str(chosen_device()) == "cuda"
+    for name, value in {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "4", "RANK": "3", "LOCAL_RANK": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert str(chosen_device()) == "cuda:1"
