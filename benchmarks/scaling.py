@@ -164,7 +164,7 @@ def _by_trials(setup, name, settings, rows, epochs, select, looks, candidates, t
     elif name == "autosem-no-stage1":
         sizes = [sum(trial["mixture"]) / trial["mixture"][0] for trial in evidence["stage2"]["trials"]]
     else:
-        sizes = [1 + len(subset) for subset in evidence["subsets"]]
+        sizes = [1 + len(subset["tasks"]) for subset in evidence["subsets"]]
     os.environ["SIDEQUEST_CACHE"] = tempfile.mkdtemp()  # so that it is run again, and measured
     return sum(sizes) * rows * epochs, len(sizes) * select * looks
 
