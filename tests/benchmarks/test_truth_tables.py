@@ -13,12 +13,12 @@ TABLES = sorted(SHIPPED.glob("*.json"))
 def test_a_table_has_every_subset_and_says_how_it_was_made(path):
     table = TruthTable.read(path)
     assert table.complete
-    assert len(table.subsets) == 2 ** len(table.candidates)
+    assert len(table.subsets) == len(table.shares) ** len(table.candidates)
     assert all(len(subset.report) == len(table.seeds) >= 3 for subset in table.subsets)
     assert table.command.startswith(
         f"sidequest oracle {'src/sidequest/truth/' if table.suite.endswith('.yaml') else ''}{table.suite} "
     )
-    assert table.signal.p_value <= LARGEST_P
+    assert table.signal.p_value <= LARGEST_P or not table.something_helps  # a table of noise may say that nothing helps
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)

@@ -98,6 +98,10 @@ class Probing(Learner, Protocol):
         """
         ...
 
+    def read_out_truth(self, task: str) -> np.ndarray | None:
+        """As `truth` on *select*, of the plain linear read-out of the model's features; None where it has none."""
+        ...
+
     def with_permuted(self, tasks: Mapping[str, int]) -> Learner:
         """A learner like this one before any training, in which these tasks' train targets are shuffled among their rows by a
         seed each; it counts on the same meter."""

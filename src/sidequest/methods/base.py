@@ -81,6 +81,7 @@ class Plan(BaseModel):
     measure: `metric`: the best model is kept, and its metric is the score. `truth`: a probe. The run goes to its end, and the
         score is the mean probability that the model gives to the truth of *select*'s rows, over the last evaluations; the
         result then has that probability for each row. It is continuous and bounded, so a short run on few rows says more by it.
+        `read-out`: nothing is trained; the same of the plain linear read-out of the model's features, where it has one.
     permuted: tasks whose train targets are shuffled among their rows, with the seed of the shuffle: a control that shows what
         any training beside the primary does. It exists only while the run lasts.
     """
@@ -91,7 +92,7 @@ class Plan(BaseModel):
     seed: int = 0
     label: str = ""
     note: dict[str, Any] = {}
-    measure: Literal["metric", "truth"] = "metric"
+    measure: Literal["metric", "truth", "read-out"] = "metric"
     permuted: dict[str, int] = {}
 
 

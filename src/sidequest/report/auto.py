@@ -23,7 +23,7 @@ TITLES = {
 def probes(shown: Mapping[str, Any]) -> go.Figure:
     """Gains over the mean control in one round, the best at the top; controls are grey, and the highest of them is a line."""
     arms = sorted(shown["arms"], key=lambda arm: arm["gain"])
-    controls = [arm for arm in arms if arm["kind"] in ("single", "longer", "permuted")]
+    controls = [arm for arm in arms if arm["kind"] in ("single", "longer", "permuted", "read-out")]
     figure = new_figure(
         TITLES.get(shown["stage"], shown["stage"]), "probability of the truth on select, over the mean control"
     )

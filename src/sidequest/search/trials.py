@@ -122,7 +122,10 @@ class LocalTrials:
         progress = None
         if self._progress is not None:
             progress = functools.partial(self._progress.training, label=plan.label)
-        if plan.measure == "truth":
+        if plan.measure == "read-out":
+            read = _probing(learner).read_out_truth(learner.primary)
+            result = TrialResult(0.0 if read is None else float(read.mean()), [], meter, truth=read)
+        elif plan.measure == "truth":
             truth = probe(_probing(learner), plan.phases, self._train, plan.seed, goal=self._goal, progress=progress)
             result = TrialResult(float(truth.mean()), [], meter, truth=truth)
         else:

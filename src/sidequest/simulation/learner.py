@@ -231,6 +231,9 @@ class SimulatedLearner(OwnPowers):
         difficulty = np.array([self._row_offset(task, split, row) for row in range(SELECT_ROWS)])
         return np.clip(score + difficulty - difficulty.mean(), 0.0, 1.0)
 
+    def read_out_truth(self, task: str) -> np.ndarray | None:
+        return None
+
     def with_permuted(self, tasks: Mapping[str, int]) -> Self:
         transfer = self.simulation.transfer.copy()
         for name in tasks:

@@ -17,8 +17,8 @@ from sidequest.testing import check_method
 TRAIN = TrainSettings(epochs=10, patience=None)
 
 
-def chosen(simulation, seed, budget=None, **settings):
-    learner = SimulatedLearner(simulation, seed=seed)
+def chosen(simulation, seed, budget=None, learner_class=SimulatedLearner, **settings):
+    learner = learner_class(simulation, seed=seed)
     card = simulation.cards[0]
     return run_method(
         Auto(AutoSettings(**settings), seed=seed),
@@ -88,7 +88,7 @@ def test_stopped_anywhere_it_answers_by_the_rounds_that_are_complete():
     nothing = chosen(simulation, 0, budget=0.2)
     assert nothing.auxiliaries == ()
     assert nothing.verdict.startswith("stopped before")
-    some = chosen(simulation, 0, budget=2.5)
+    some = chosen(simulation, 0, budget=2.0)
     assert some.auxiliaries == ("arm-1",)
     assert some.cost.x < chosen(simulation, 0).cost.x
 
@@ -118,6 +118,24 @@ def test_a_guard_at_full_length_gives_a_tie_to_the_primary_alone():
     assert guarded.auxiliaries == ()
     assert guarded.evidence["rounds"][-1]["stage"] == "guard"
     assert "does not hold" in guarded.verdict
+
+
+def test_a_read_out_that_is_as_good_ends_the_choice_and_a_model_without_one_is_guarded_by_the_others():
+    class WithReadOut(SimulatedLearner):
+        level = 0.99
+
+        def read_out_truth(self, task):
+            return np.full(100, self.level)
+
+    class WithPoorReadOut(WithReadOut):
+        level = 0.01
+
+    simulation = helpful(1, 3, gain=0.5, harm=0.1)
+    assert chosen(simulation, 0, effort=3).auxiliaries == ("arm-1",)
+    assert chosen(simulation, 0, effort=3, learner_class=WithPoorReadOut).auxiliaries == ("arm-1",)
+    beaten = chosen(simulation, 0, effort=3, learner_class=WithReadOut)
+    assert beaten.auxiliaries == ()
+    assert "the read-out of the features" in beaten.verdict
 
 
 def test_the_judgement_is_the_paired_difference_from_the_mean_of_the_controls():

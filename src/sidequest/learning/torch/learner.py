@@ -29,6 +29,7 @@ from sidequest.learning.torch.optimising import (
 from sidequest.learning.torch.powers import PowerStores, make_power
 from sidequest.learning.torch.processes import group, parts_of
 from sidequest.learning.torch.randomness import Randomness
+from sidequest.learning.torch.readout import probe_truth
 from sidequest.learning.torch.state import LearnerState, read_state, write_state
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, seed_of, seeded
 from sidequest.models.devices import chosen_device
@@ -218,6 +219,9 @@ class TorchLearner:
             count.evaluations += 1
             count.evaluated_examples += len(inputs)
         return found, np.argsort(np.concatenate(batches), kind="stable")
+
+    def read_out_truth(self, task: str) -> np.ndarray | None:
+        return probe_truth(self.family, self.task(task))
 
     # State
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from sidequest.methods.base import Plan
 from sidequest.recipe import Phase
 
-Kind = Literal["single", "longer", "permuted", "candidate", "set"]
+Kind = Literal["single", "longer", "permuted", "candidate", "set", "read-out"]
 CONTROLS: tuple[Kind, ...] = ("single", "longer", "permuted")
 
 
@@ -18,7 +18,8 @@ class Arm(BaseModel):
     """One thing to train, at a length that a round decides.
 
     kind: `single` the primary alone; `longer` the primary alone for as many batches as the sets it stands beside; `permuted` a
-        candidate whose targets are shuffled; `candidate` and `set` one or several candidates beside the primary.
+        candidate whose targets are shuffled; `read-out` the plain linear read-out of the model's features;
+        `candidate` and `set` one or several candidates beside the primary.
     tasks: the auxiliaries. beside: for `longer`, how many auxiliaries the sets have whose batches it equals.
     primary_share, share: batches of the primary and of each auxiliary in turn. finish: the part of the primary's epochs that
         comes at the end, without auxiliaries.
@@ -39,6 +40,8 @@ class Arm(BaseModel):
         """For people, and the key of its results."""
         if self.kind == "single":
             return "the primary alone"
+        if self.kind == "read-out":
+            return "the read-out, untrained"
         if self.kind == "longer":
             return f"the primary alone, {1 + self.beside} times as long"
         tasks = " + ".join(self.tasks)
@@ -53,13 +56,15 @@ class Arm(BaseModel):
 
     def cost(self, length: float) -> float:
         """In x: batches relative to the primary's own full training."""
+        if self.kind == "read-out":
+            return 0.0
         if self.kind in ("single", "longer"):
             return length * (1 + self.beside)
         return length * (1 + (1 - self.finish) * len(self.tasks) * self.share / self.primary_share)
 
     def phases(self, primary: str, epochs: float, length: float = 1.0, *, whole: bool = False) -> tuple[Phase, ...]:
         """The training at a fraction of the primary's epochs. whole: as a recipe, whose length is the trainer's business."""
-        if self.kind in ("single", "longer"):
+        if self.kind in ("single", "longer", "read-out"):
             return (Phase(shares={primary: 1}, epochs=epochs * length * (1 + self.beside), stop_early=False),)
         shares: dict[str, float] = {primary: self.primary_share, **dict.fromkeys(self.tasks, self.share)}
         if whole and not self.finish:
@@ -73,7 +78,8 @@ class Arm(BaseModel):
         permuted = {self.tasks[0]: self.permutation} if self.kind == "permuted" else {}
         phases = self.phases(primary, epochs, length)
         label = f"auto: {self.name}, {length:.2f} of the length"
-        return Plan(phases=phases, seed=seed, label=label, measure="truth", permuted=permuted, note={"arm": self.name})
+        measure: Literal["truth", "read-out"] = "read-out" if self.kind == "read-out" else "truth"
+        return Plan(phases=phases, seed=seed, label=label, measure=measure, permuted=permuted, note={"arm": self.name})
 
 
 def first_arms(candidates: Sequence[str], objectives: dict[str, str], controls: int, seed: int) -> list[Arm]:

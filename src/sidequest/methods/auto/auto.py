@@ -75,6 +75,7 @@ class Auto(Method[AutoSettings, AutoState]):
             candidates=candidates,
             objectives={name: str(pool.cards[name].objective) for name in candidates},
             epochs=pool.train.epochs,
+            goal=pool.goal,
             finished=not candidates,
         )
         if state.finished or len(candidates) > MOST_SCREENED:
@@ -111,9 +112,14 @@ class Auto(Method[AutoSettings, AutoState]):
         return [arm.plan(state.primary, state.epochs, now.length, seed) for arm, seed in pending]
 
     def tell_rows(self, state: AutoState, plan: Plan, score: float, rows: np.ndarray | None) -> AutoState:
-        if rows is None:
-            raise TypeError("auto needs the probability of the truth per row")
         now = state.rounds[-1].model_copy(deep=True)
+        if rows is None:
+            if plan.measure != "read-out":
+                raise TypeError("auto needs the probability of the truth per row")
+            now.arms = [arm for arm in now.arms if arm.kind != "read-out"]  # this model has none
+            now.truth.pop(plan.note["arm"], None)
+            state = state.model_copy(update={"rounds": [*state.rounds[:-1], now]})
+            return self._next(state) if now.complete and len(now.truth) == len(now.arms) else state
         by_seed = now.truth.setdefault(plan.note["arm"], [None] * len(now.seeds))
         by_seed[now.seeds.index(plan.seed)] = rows.tolist()
         state = state.model_copy(update={"rounds": [*state.rounds[:-1], now]})
@@ -132,7 +138,9 @@ class Auto(Method[AutoSettings, AutoState]):
             return self._begin(state, self._first(state, self._screened(state, judged)))
         if now.stage == "guard":
             assert state.choice is not None
-            holds = judged[state.choice.name].above
+            holds = judged[state.choice.name].above and not any(
+                now.rows(arm).mean() >= now.rows(state.choice).mean() for arm in now.arms if arm.kind == "read-out"
+            )
             return state.model_copy(update={"finished": True, "choice": state.choice if holds else None})
         if now.stage == "shares":
             return self._begin(state.model_copy(update={"choice": self._best_share(now, judged)}), None)
@@ -158,7 +166,7 @@ class Auto(Method[AutoSettings, AutoState]):
             if "shares" in budgets and "shares" not in done:
                 now = self._round(state, "shares", _shares_of(state.choice))
             elif "guard" in budgets and "guard" not in done:
-                now = self._round(state, "guard", [state.choice, Arm(kind="single"), _longer(state.choice)])
+                now = self._round(state, "guard", _guard_of(state.choice, state.goal))
         if now is None:
             return state.model_copy(update={"finished": True})
         return state.model_copy(update={"rounds": [*state.rounds, now]})
@@ -244,6 +252,12 @@ class Auto(Method[AutoSettings, AutoState]):
         if now is None:
             return {}
         return {"stage": now.stage, "arms": len(now.truth), "of": len(now.arms)}
+
+
+def _guard_of(choice: Arm, goal: str) -> list[Arm]:
+    """The choice, and what it must beat. A read-out has rows of the primary alone, so not where the goal is the average."""
+    rivals = [choice, Arm(kind="single"), _longer(choice)]
+    return rivals if goal == "average" else [*rivals, Arm(kind="read-out")]
 
 
 def _longer(choice: Arm) -> Arm:

@@ -60,6 +60,7 @@ class AutoState(State):
     candidates: list[str]
     objectives: dict[str, str]
     epochs: float
+    goal: str = "primary"
     related: dict[str, float] = {}
     rounds: list[Round] = []
     choice: Arm | None = None

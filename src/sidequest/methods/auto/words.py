@@ -33,7 +33,8 @@ def verdict(state: AutoState) -> str:
     if state.choice is None:
         if complete[-1].stage == "guard":
             return (
-                "no auxiliary helps: what looked good in short runs does not hold against the primary alone at length"
+                "no auxiliary helps: what looked good in short runs does not hold at length against the primary alone, "
+                "as long or longer, and the read-out of the features"
             )
         return "no auxiliary helps: none stands out from the primary alone and from training beside shuffled targets"
     names = list(state.choice.tasks)
