@@ -168,6 +168,14 @@ def test_survivors_stand_out_and_are_near_the_best():
     assert survivors(tried, keep=0.0, least_z=1e9, most=3) == []
 
 
+def test_the_cost_is_within_the_effort_also_where_batches_are_short_and_looks_are_dear():
+    """100 rows in batches of 32: the primary's last batch is short, an auxiliary's are not."""
+    simulation = helpful(1, 4, gain=0.3, harm=0.1, rows=100)
+    costs = [chosen(simulation, seed).cost.x for seed in range(4)]
+    assert max(costs) < 3.15
+    assert min(costs) > 2.0
+
+
 def test_controls_are_of_every_objective_first():
     arms = first_arms(["a", "b", "c"], {"a": "tagging", "b": "classification", "c": "classification"}, 2, seed=0)
     assert [arm.tasks[0] for arm in arms if arm.kind == "permuted"] == ["b", "a"]

@@ -54,13 +54,13 @@ class Arm(BaseModel):
     def is_control(self) -> bool:
         return self.kind in CONTROLS
 
-    def cost(self, length: float) -> float:
-        """In x: batches relative to the primary's own full training."""
+    def cost(self, length: float, beside: float = 1.0) -> float:
+        """In x, without looks at *select*. beside: what one batch of an auxiliary costs for one of the primary."""
         if self.kind == "read-out":
             return 0.0
         if self.kind in ("single", "longer"):
             return length * (1 + self.beside)
-        return length * (1 + (1 - self.finish) * len(self.tasks) * self.share / self.primary_share)
+        return length * (1 + (1 - self.finish) * len(self.tasks) * beside * self.share / self.primary_share)
 
     def phases(self, primary: str, epochs: float, length: float = 1.0, *, whole: bool = False) -> tuple[Phase, ...]:
         """The training at a fraction of the primary's epochs. whole: as a recipe, whose length is the trainer's business."""

@@ -26,6 +26,7 @@ import numpy as np
 from pydantic import Field
 
 from sidequest.errors import SettingsError
+from sidequest.learning.meter import EVALUATION_SHARE
 from sidequest.learning.protocol import LabelScreen, Learner
 from sidequest.methods.auto.arms import Arm, first_arms
 from sidequest.methods.auto.decision import Judged, survivors
@@ -42,6 +43,7 @@ MOST_SCREENED = 16  # more are ordered by their labels before any training
 LONGEST = {"screen": 0.25, "probe": 0.5, "compose": 0.5, "shares": 1.0, "guard": 1.0}
 WORTH_REPEATING = 0.25  # a length at which a further seed says more than further length
 MOST_SEEDS = 3
+LOOKS = 3  # at *select* in a probe
 FINISH = 0.3  # of the primary's epochs: a last stretch alone, as in "train together, then fine-tune"
 
 
@@ -76,6 +78,7 @@ class Auto(Method[AutoSettings, AutoState]):
             objectives={name: str(pool.cards[name].objective) for name in candidates},
             epochs=pool.train.epochs,
             goal=pool.goal,
+            **_costs(pool),
             finished=not candidates,
         )
         if state.finished or len(candidates) > MOST_SCREENED:
@@ -223,9 +226,10 @@ class Auto(Method[AutoSettings, AutoState]):
 
     def _round(self, state: AutoState, stage: Stage, arms: list[Arm]) -> Round:
         room = self._budgets(len(state.candidates))[stage]
-        each = sum(arm.cost(1.0) for arm in arms)
+        each = sum(arm.cost(1.0, state.beside) for arm in arms)
+        looks = state.looks * sum(arm.kind != "read-out" for arm in arms)
         repeats = min(MOST_SEEDS, max(1, int(room / each / WORTH_REPEATING)))
-        length = min(LONGEST[stage], room / each / repeats)
+        length = min(LONGEST[stage], max(room / repeats - looks, 0.5 * room / repeats) / each)
         first = self.seed + 100 * (1 + len(state.rounds))
         return Round(stage=stage, arms=arms, length=length, seeds=list(range(first, first + repeats)))
 
@@ -252,6 +256,16 @@ class Auto(Method[AutoSettings, AutoState]):
         if now is None:
             return {}
         return {"stage": now.stage, "arms": len(now.truth), "of": len(now.arms)}
+
+
+def _costs(pool: Pool) -> dict[str, float]:
+    card, size = pool.cards[pool.primary], pool.train.batch_size
+    if pool.goal == "average":
+        return {}
+    return {
+        "beside": math.ceil(card.rows / size) * size / card.rows,
+        "looks": LOOKS * EVALUATION_SHARE * card.select_rows / (pool.train.epochs * card.rows),
+    }
 
 
 def _guard_of(choice: Arm, goal: str) -> list[Arm]:

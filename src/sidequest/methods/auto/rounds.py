@@ -53,7 +53,8 @@ class Round(BaseModel):
 
 
 class AutoState(State):
-    """related: what labels say of many candidates. rounds: complete ones and the one that runs. choice: what
+    """beside: what a batch of an auxiliary costs for one of the primary, whose last batch may be short. looks: x that a probe's
+    looks at *select* cost. related: what labels say of many candidates. rounds: complete ones and the one that runs. choice: what
     the complete rounds say. finished: nothing more is to be done."""
 
     primary: str
@@ -61,6 +62,8 @@ class AutoState(State):
     objectives: dict[str, str]
     epochs: float
     goal: str = "primary"
+    beside: float = 1.0
+    looks: float = 0.0
     related: dict[str, float] = {}
     rounds: list[Round] = []
     choice: Arm | None = None
