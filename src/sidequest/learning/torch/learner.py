@@ -29,7 +29,7 @@ from sidequest.learning.torch.optimising import (
 from sidequest.learning.torch.powers import PowerStores, make_power
 from sidequest.learning.torch.processes import group, parts_of
 from sidequest.learning.torch.randomness import Randomness
-from sidequest.learning.torch.readout import probe_truth
+from sidequest.learning.torch.readout import ReadsOut
 from sidequest.learning.torch.state import LearnerState, read_state, write_state
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, seed_of, seeded
 from sidequest.models.devices import chosen_device
@@ -41,12 +41,11 @@ from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Objective, Task
 
 
-class TorchLearner:
+class TorchLearner(ReadsOut):
     """A multi-task model in training: keeps `sidequest.learning.protocol.Learner`, and `Core` for the powers over it.
 
     One optimiser for the shared encoder and all heads. A head that a batch does not use has no gradient and is not touched, so
-    a task that is never trained on changes nothing. Dropout draws from the learner's own random state, kept apart from the
-    process's.
+    a task that is never trained on changes nothing. Dropout draws from the learner's own random state, not the process's.
     """
 
     def __init__(
@@ -219,9 +218,6 @@ class TorchLearner:
             count.evaluations += 1
             count.evaluated_examples += len(inputs)
         return found, np.argsort(np.concatenate(batches), kind="stable")
-
-    def read_out_truth(self, task: str) -> np.ndarray | None:
-        return probe_truth(self.family, self.task(task))
 
     # State
 

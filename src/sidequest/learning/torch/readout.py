@@ -55,3 +55,15 @@ def probe_truth(family: Family, task: Task, split: str = "select") -> np.ndarray
         return chosen
     row = np.repeat(np.arange(len(counts)), counts)
     return np.bincount(row, chosen, minlength=len(counts)) / np.maximum(counts, 1)
+
+
+class ReadsOut:
+    """For a learner: the read-out beside the model that it trains."""
+
+    family: Family
+
+    def task(self, name: str) -> Task:
+        raise NotImplementedError
+
+    def read_out_truth(self, task: str) -> np.ndarray | None:
+        return probe_truth(self.family, self.task(task))
