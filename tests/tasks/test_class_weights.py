@@ -77,3 +77,14 @@ def test_bad_weights_are_refused(weights: object, message: str) -> None:
 def test_a_regression_has_no_classes() -> None:
     with pytest.raises(SidequestError, match="`class_weights:` means nothing for a regression task"):
         make_task("t", "regression", {"text": list("abcd"), "label": [1, 2, 3, 4.0]}, class_weights="balanced")
+
+
+def test_classes_count_equally_in_the_loss_where_the_score_is_their_mean():
+    plain = make_task("t", "classification", ROWS)
+    by_class = make_task("t", "classification", ROWS, metric="macro_f1")
+    balanced = make_task("t", "classification", ROWS, class_weights="balanced")
+    assert plain.loss_weights is None
+    assert by_class.class_weights is None
+    assert by_class.loss_weights == balanced.class_weights
+    given = make_task("t", "classification", ROWS, metric="macro_f1", class_weights={"joy": 3.0})
+    assert given.loss_weights == given.class_weights != balanced.class_weights

@@ -5,7 +5,7 @@ labels a sigmoid each, regression a ridge. The strength of regularisation is cho
 but *train* is looked at. A read-out is a function of the features and the rows, not of any seed of training; it is kept on disk
 under the content of both.
 
-Where the task is scored by the mean over classes (`macro_f1`), rare classes count as much as frequent ones in the fit too.
+Classes count in the fit what they count in the loss (`Task.loss_weights`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from sidequest.files import digest
 from sidequest.numerics.likelihoods import Choice, Sigmoids, Softmax
 from sidequest.numerics.linear_models import LinearModel, logistic, ridge
 from sidequest.store import ContentStore, Entry, save_arrays
-from sidequest.tasks.class_weights import class_weights
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.splits import generator, limit
 from sidequest.tasks.task import Objective, Task
@@ -133,6 +132,7 @@ def _fitted(
     if not np.isfinite(x).all():
         raise SidequestError(f"task {task.name!r}: the encoder gives features that are not finite")
     target: Any = rows.target
+    weights = None if task.loss_weights is None else np.array(task.loss_weights)
     if task.objective == Objective.REGRESSION:
         y = standardise(np.asarray(target, dtype=np.float64))
         model = ridge(x, y, importance=importance)
@@ -140,7 +140,7 @@ def _fitted(
             return model
         return ridge(x, y, ridge_factor * model.strength, importance=importance)
     if task.objective == Objective.MULTILABEL:
-        return logistic(x, Sigmoids(np.asarray(target), loss_weights(task, target)), importance=importance)
+        return logistic(x, Sigmoids(np.asarray(target), weights), importance=importance)
     if task.objective == Objective.CHOICE:
         assert features.counts is not None
         return logistic(x, Choice(np.asarray(target), features.counts), importance=importance)
@@ -148,17 +148,9 @@ def _fitted(
         assert features.counts is not None
         tags = target.flatten().to_numpy(zero_copy_only=False)
         sentences = np.repeat(np.arange(len(rows)), features.counts)
-        return logistic(x, Softmax(tags, task.outputs, loss_weights(task, target)), groups=sentences)
+        return logistic(x, Softmax(tags, task.outputs, weights), groups=sentences)
     labels = np.asarray(target, dtype=np.int64)
-    return logistic(x, Softmax(labels, task.outputs, loss_weights(task, labels)), importance=importance)
-
-
-def loss_weights(task: Task, labels: np.ndarray) -> np.ndarray | None:
-    """The user's class weights; without them, balanced classes where the task is scored by the mean over classes; None: ones."""
-    weights = task.class_weights
-    if weights is None and task.metrics[0] == "macro_f1":
-        weights = class_weights("balanced", task.objective, task.labels, labels)
-    return None if weights is None else np.array(weights)
+    return logistic(x, Softmax(labels, task.outputs, weights), importance=importance)
 
 
 def _features(features_of: FeaturesOf, task: Task, examples: Examples) -> Features:

@@ -98,6 +98,17 @@ class Task:
         return max(1, len(self.labels)) if self.objective in LABELLED else 1
 
     @functools.cached_property
+    def loss_weights(self) -> ClassWeights | None:
+        """What rows of each class count in the loss: `class_weights`. Where there are none and the score is the mean over classes
+        (`macro_f1`), every class counts the same: else a model at the most frequent classes would have the least loss."""
+        from sidequest.tasks.class_weights import class_weights  # which needs this module
+
+        if self.class_weights is not None or self.metric != "macro_f1" or self.objective not in LABELLED:
+            return self.class_weights
+        target = self.train.target if "train" in self.splits else None
+        return None if target is None else class_weights("balanced", self.objective, self.labels, target)
+
+    @functools.cached_property
     def fingerprints(self) -> dict[str, str]:
         """A digest per split that covers its rows and how they are read as a task."""
         weights = [] if self.class_weights is None else [self.class_weights]

@@ -19,7 +19,7 @@ def task_loss(task: Task, logits: Tensor, labels: Tensor) -> Tensor:
     the negative log-likelihood of its label set; a mean would let a task count for less the more labels it has. Regression:
     squared error in standardised units, halved, which is the negative log-likelihood of a Gaussian of unit variance.
 
-    With class weights a row's loss is multiplied by the weight of its class. The sum is divided by the number of rows, not by
+    With class weights (the user's, or equal classes where the score is their mean) a row's loss is multiplied by the weight of its class. The sum is divided by the number of rows, not by
     their weights: a batch of rare rows counts for more than a batch of frequent ones, as it should.
     """
     losses = _losses(task, logits, labels)
@@ -41,7 +41,7 @@ def _losses(task: Task, logits: Tensor, labels: Tensor) -> Tensor:
         logits = logits.float()
     if task.objective == Objective.REGRESSION:
         return 0.5 * functional.mse_loss(logits, labels, reduction="none")
-    weights = None if task.class_weights is None else _weights(task.class_weights, logits.device, logits.dtype)
+    weights = None if task.loss_weights is None else _weights(task.loss_weights, logits.device, logits.dtype)
     if task.objective == Objective.MULTILABEL:
         losses = functional.binary_cross_entropy_with_logits(logits, labels, reduction="none")
         return (losses if weights is None else losses * torch.where(labels > 0, weights[:, 1], weights[:, 0])).sum(1)
