@@ -2,7 +2,8 @@
 
 The states of all layers stand side by side, standardised feature by feature, and are projected to one vector per token; then an
 LSTM in both directions. Tagging reads each word's state; other tasks pool over the tokens and combine pairs as in AutoSeM's
-Eq. 1. Everything but the heads is shared.
+Eq. 1, and add the result to a linear read-out of the text's mean states, which starts at its solution (see `direct_path`).
+Everything but heads and read-outs is shared.
 
 The means and deviations are those of the primary's train rows, for all tasks alike, so that tasks share what they learn; they are
 part of the exported model.
@@ -19,9 +20,17 @@ from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 from sidequest.model_settings import BiLstmSettings
 from sidequest.models.autosem import SentenceInputs, WordInputs, packing
 from sidequest.models.base import Batch, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
+from sidequest.models.direct_path import (
+    DirectPath,
+    direct_rates,
+    feature_widths,
+    start_direct_paths,
+    text_features,
+    zero_head,
+)
 from sidequest.models.frozen import FrozenFamily, Standardised, combine, combined_width
 from sidequest.models.ragged import Ragged
-from sidequest.models.tokenising import flat_tags
+from sidequest.models.tokenising import flat_tags, has_pairs
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -42,11 +51,20 @@ class BiLstmModel(MultiTaskModel):
             self.project = nn.Linear(layers * width, PROJECTED)
             between = rate if depth > 1 else 0.0  # torch warns about a rate that has no place to act
             self.lstm = nn.LSTM(PROJECTED, hidden, depth, bidirectional=True, dropout=between)
-        self.heads = nn.ModuleDict()
+        self.heads, self.direct = nn.ModuleDict(), nn.ModuleDict()
         for task in suite.tasks.values():
-            with seeded(seed, "head", task.name):
-                self.heads[head_key(task.name)] = nn.Linear(combined_width(task, 2 * hidden), task.outputs)
+            key, entering = head_key(task.name), combined_width(task, 2 * hidden)
+            if task.form == Form.TOKENS:
+                with seeded(seed, "head", task.name):
+                    self.heads[key] = nn.Linear(entering, task.outputs)
+            else:
+                self.heads[key] = zero_head(entering, task.outputs)
+                features = sum(feature_widths(layers, width, pair=has_pairs(task)))
+                self.direct[key] = DirectPath(features, task.outputs)
         self.objectives = {task.name: task.objective for task in suite.tasks.values()}
+
+    def rate_factors(self) -> dict[str, float]:
+        return direct_rates(self)
 
     def encode(self, batch: Batch) -> PackedSequence:
         """The LSTM's output at every token, in packed order."""
@@ -66,10 +84,19 @@ class BiLstmModel(MultiTaskModel):
         pooled = states.max(dim=1).values
         u = pooled[batch["first"]]
         v = pooled[batch["second"]] if "second" in batch else None
-        logits = head(self.dropout(combine(u, v)))
+        vectors = _means(batch["states"], batch["lengths"])
+        features = text_features(vectors[batch["first"]], vectors[batch["second"]] if "second" in batch else None)
+        logits = self.direct[head_key(task)](features) + head(self.dropout(combine(u, v)))
         if objective == Objective.CHOICE:
             return spread_choices(logits[:, 0], batch["choices"])
         return logits[:, 0] if objective == Objective.REGRESSION else logits
+
+
+def _means(states: Tensor, lengths: Tensor) -> Tensor:
+    """The mean of each text's states: [tokens, layers, width] → float32 [texts, layers, width]."""
+    texts = torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
+    sums = torch.zeros((len(lengths), *states.shape[1:]), device=states.device).index_add_(0, texts, states.float())
+    return sums / lengths[:, None, None]
 
 
 class BiLstmFamily(FrozenFamily):
@@ -91,6 +118,7 @@ class BiLstmFamily(FrozenFamily):
 
     def build(self, seed: int) -> BiLstmModel:
         model = BiLstmModel(self.suite, self.settings, self.frozen.depth, self.frozen.width, seed)
-        if (states := self.statistics("tokens")) is not None:
+        if (states := self.statistics()) is not None:
             model.standardised.fit(states)
+            start_direct_paths(model.direct, self)
         return model

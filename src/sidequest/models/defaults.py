@@ -13,7 +13,7 @@ from typing import Any
 
 from sidequest.errors import SettingsError
 from sidequest.settings import TrainSettings, parse
-from sidequest.tasks.task import TaskCard
+from sidequest.tasks.task import Form, TaskCard
 
 Rule = Callable[[TaskCard], dict[str, Any]]
 
@@ -24,6 +24,17 @@ def _pooled(card: TaskCard) -> dict[str, Any]:
 
 
 def _bilstm(card: TaskCard) -> dict[str, Any]:
+    if (
+        card.form != Form.TOKENS
+    ):  # it starts at a read-out, which large steps would leave before the LSTM has learned anything
+        return {
+            "steps": max(100, round(12 * math.sqrt(card.rows))),
+            "batch_size": 16,
+            "learning_rate": 3e-4,
+            "warmup": 0.1,
+            "evaluations": 5,
+            "patience": None,
+        }
     # About 30 epochs of 200 sentences; longer for more rows, but by the root of their number: later rows teach less. Chosen on
     # *select* of chunking (201 sentences) and NER (120), with dropout 0.5, against 18·√rows and dropout 0.3.
     steps = max(250, round(30 * math.sqrt(card.rows)))

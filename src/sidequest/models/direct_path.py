@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from sidequest.models.base import Family, head_key
 from sidequest.numerics.linear_models import LinearModel
 
 # Of the learning rate. The read-out starts where it is best for its rows; a full step would leave that place before the shared
@@ -63,3 +64,26 @@ class DirectPath(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         return self.linear((features - self.mean) / self.scale)
+
+
+def zero_head(features: int, outputs: int) -> nn.Linear:
+    """A linear head that adds nothing until it has learned."""
+    head = nn.Linear(features, outputs)
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
+    return head
+
+
+def start_direct_paths(paths: nn.ModuleDict, family: Family) -> None:
+    """Give every task's direct path the solution of its read-out, a function of its own train rows."""
+    for task in family.suite.tasks.values():
+        if head_key(task.name) not in paths:
+            continue
+        path, read_out = paths[head_key(task.name)], family.read_out(task)
+        if isinstance(path, DirectPath) and read_out is not None:
+            path.start(read_out.model)
+
+
+def direct_rates(model: nn.Module) -> dict[str, float]:
+    """The factors on the learning rate of a model with direct paths in `direct`."""
+    return {name: RATE for name, _ in model.named_parameters() if name.startswith("direct.")}

@@ -79,13 +79,17 @@ class EncoderStates:
 
     def features(self, task: Task, examples: Examples, view: View = "pooled") -> Features:
         """What a linear read-out sees: a text's vector u; of a pair u, v, u ⋆ v, |u − v| and the cosine; a word's states of all
-        layers. view: `pooled` for the last layer's vector, `layers` for those of all layers."""
+        layers. view: `pooled` for the last layer's vector, `layers` for those of all layers; `tokens` gives the same from the
+        states of all tokens."""
         if task.form == Form.TOKENS:
             rows, counts = self.words(examples)
             states = rows.gather(np.flatnonzero(counts))
             return Features(states.reshape(len(states), -1), counts)
         located = self.locate(task, examples, view)
-        table, place = located.rows.table()
+        if view == "tokens":
+            table, place = _means(located.rows), np.arange(len(located.rows))
+        else:
+            table, place = located.rows.table()
         layers = 1 if view == "pooled" else self.frozen.depth
 
         def vectors(which: np.ndarray) -> Tensor:
@@ -106,6 +110,7 @@ class FrozenFamily(Family):
     """A family whose encoder stays as it is, so that its states are computed once and kept."""
 
     keeps_states: ClassVar[bool] = True
+    text_view: ClassVar[View] = "tokens"  # the states that its models, and read-outs, see of a text
 
     def __init__(self, suite: Suite, settings: AutosemSettings | BiLstmSettings | PooledSettings) -> None:
         super().__init__(suite, settings)
@@ -122,12 +127,12 @@ class FrozenFamily(Family):
 
     def features(self, task: Task, examples: Examples) -> Features:
         self.states.progress = self.progress
-        return self.states.features(task, examples, "layers")
+        return self.states.features(task, examples, self.text_view)
 
     def features_key(self) -> Any:
-        return ["layers", *self.states.facts()]
+        return [self.text_view, *self.states.facts()]
 
-    def statistics(self, view: View) -> np.ndarray | None:
+    def statistics(self) -> np.ndarray | None:
         """States of the primary's train rows, over which means and deviations are taken; None for an exported model, which
         brings its own."""
         task = self.suite.tasks[self.suite.primary]
@@ -140,7 +145,7 @@ class FrozenFamily(Family):
                 rows, words = self.words(some)
                 self._sample = rows.gather(np.flatnonzero(words))
             else:
-                located = self.locate(task, some, view)
+                located = self.locate(task, some, self.text_view)
                 self._sample = located.rows.gather(np.unique(located.first))
         return self._sample
 
@@ -155,6 +160,14 @@ class FrozenFamily(Family):
 
     def fingerprint(self) -> str:
         return self.frozen.fingerprint
+
+
+def _means(rows: Rows) -> np.ndarray:
+    """The mean of each text's states, float32 [texts, layers, width]; few texts' states are in memory at once."""
+    out = np.empty((len(rows), *rows.shards[0].shape[1:]), dtype=np.float32)
+    for position in range(len(rows)):
+        out[position] = rows.gather(np.array([position])).mean(axis=0, dtype=np.float32)
+    return out
 
 
 class Standardised(nn.Module):

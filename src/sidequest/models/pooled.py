@@ -17,9 +17,17 @@ from torch import Tensor, nn
 
 from sidequest.model_settings import PooledSettings
 from sidequest.models.base import Batch, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
-from sidequest.models.direct_path import RATE, DirectPath, feature_widths, text_features
+from sidequest.models.direct_path import (
+    DirectPath,
+    direct_rates,
+    feature_widths,
+    start_direct_paths,
+    text_features,
+    zero_head,
+)
 from sidequest.models.frozen import FrozenFamily, Located, Standardised, combine, combined_width
 from sidequest.models.ragged import ranges
+from sidequest.models.states import View
 from sidequest.models.tokenising import has_pairs
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
@@ -63,16 +71,13 @@ class PooledModel(MultiTaskModel):
         self.trunk = nn.Sequential(*modules)
         self.heads, self.direct = nn.ModuleDict(), nn.ModuleDict()
         for task in suite.tasks.values():
-            head = nn.Linear(combined_width(task, hidden), task.outputs)
-            nn.init.zeros_(head.weight)
-            nn.init.zeros_(head.bias)
-            self.heads[head_key(task.name)] = head
+            self.heads[head_key(task.name)] = zero_head(combined_width(task, hidden), task.outputs)
             features = sum(feature_widths(layers, width, pair=has_pairs(task)))
             self.direct[head_key(task.name)] = DirectPath(features, task.outputs)
         self.objectives = {task.name: task.objective for task in suite.tasks.values()}
 
     def rate_factors(self) -> dict[str, float]:
-        return {name: RATE for name, _ in self.named_parameters() if name.startswith("direct.")}
+        return direct_rates(self)
 
     def forward(self, task: str, batch: Batch) -> Tensor:
         first, second = batch["first"], batch.get("second")
@@ -93,16 +98,17 @@ class PooledFamily(FrozenFamily):
     Settings = PooledSettings
     settings: PooledSettings
     forms: ClassVar[tuple[Form, ...]] = (Form.TEXT, Form.PAIR, Form.CHOICES)
+    text_view: ClassVar[View] = "layers"
     default_learning_rate = 1e-4
 
     def inputs(self, task: Task, examples: Examples) -> Inputs:
-        return VectorInputs(self.locate(task, examples, "layers"), Targets(task, examples, self.scales[task.name]))
+        return VectorInputs(
+            self.locate(task, examples, self.text_view), Targets(task, examples, self.scales[task.name])
+        )
 
     def build(self, seed: int) -> PooledModel:
         model = PooledModel(self.suite, self.settings, self.frozen.depth, self.frozen.width, seed)
-        if (vectors := self.statistics("layers")) is not None:
+        if (vectors := self.statistics()) is not None:
             model.standardised.fit(vectors)
-            for task in self.suite.tasks.values():
-                if (read_out := self.read_out(task)) is not None:
-                    model.direct[head_key(task.name)].start(read_out.model)  # type: ignore[operator]
+            start_direct_paths(model.direct, self)
         return model

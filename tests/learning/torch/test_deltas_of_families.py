@@ -47,7 +47,7 @@ def test_gradient_equals_finite_differences_in_single_precision(setup):
     learner = setup.learner(0)
     learner[Deltas].begin_deltas(dict.fromkeys(learner.tasks, 20))
     deltas = [learner[Deltas].collect_delta(task, 8, weight=1 / 3) for task in learner.tasks]
-    alphas, step = np.ones(3), 0.01
+    alphas, step = np.ones(3), 0.002
     _, gradient = learner[Deltas].merged_loss("pairs", deltas, alphas)
     ends = [
         [learner[Deltas].merged_loss("pairs", deltas, alphas + sign * step * direction)[0] for sign in (1, -1)]

@@ -19,8 +19,9 @@ def task_loss(task: Task, logits: Tensor, labels: Tensor) -> Tensor:
     the negative log-likelihood of its label set; a mean would let a task count for less the more labels it has. Regression:
     squared error in standardised units, halved, which is the negative log-likelihood of a Gaussian of unit variance.
 
-    With class weights (the user's, or equal classes where the score is their mean) a row's loss is multiplied by the weight of its class. The sum is divided by the number of rows, not by
-    their weights: a batch of rare rows counts for more than a batch of frequent ones, as it should.
+    With class weights (the user's, or equal classes where the score is their mean) a row's loss is multiplied by the weight of
+    its class. The sum is divided by the number of rows, not by their weights: a batch of rare rows counts for more than a batch
+    of frequent ones, as it should.
     """
     losses = _losses(task, logits, labels)
     if task.objective == Objective.TAGGING:
