@@ -12,18 +12,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from sidequest.files import write_atomically
 from sidequest.formatting import between, fixed, seeds_of, signed
-from sidequest.models.saved import ModelCard
 from sidequest.recipe import Phase, Recipe
 from sidequest.records.comparisons import Comparison
 from sidequest.records.runs import ScoresRecord
 from sidequest.records.verdicts import FEWEST_SEEDS, warnings
 from sidequest.version import __version__
+
+if TYPE_CHECKING:
+    from sidequest.models.saved import ModelCard  # imports torch, which a command that is refused does not need
 
 PAGE = "README.md"
 # The names that hubs give to tasks.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from sidequest.models.saved import ModelCard
 from sidequest.progress import Progress, Several
 from sidequest.records.runs import ScoresRecord
 from sidequest.report.model_card import Facts, write_model_card
@@ -37,6 +36,8 @@ def train_source(
     command: str = "",
 ) -> tuple[Trained, WrittenPage]:
     """Train, score once on *report*, and export into a directory with the recipe, the model's card and the page."""
+    from sidequest.models.saved import ModelCard  # imports torch
+
     recipe = source.recipe
     chosen, setup, own = prepared(source, seed)
     facts = {"method": recipe.method, **recipe.provenance, "seed": chosen}
