@@ -1,6 +1,10 @@
 """From a recipe to the final model: with the model that chose it, another one, or from a comparison."""
 
+import csv
 import json
+import re
+import subprocess
+import sys
 
 import pytest
 
@@ -107,3 +111,21 @@ def test_chosen_with_a_cheap_model_and_trained_with_the_real_one(run, reviews, t
         "predict", tmp_path / "final" / "model", reviews / "reviews_test.csv", "-o", tmp_path / "p.csv"
     )
     assert code == 0, errors
+    labels = [row["label"] for row in csv.DictReader((tmp_path / "p.csv").open(encoding="utf-8"))]
+    assert labels == in_plain_transformers(tmp_path / "final" / "model", reviews / "reviews_test.csv", card)
+
+
+def in_plain_transformers(model, rows, card):
+    """What the code on the model's card answers, in a process that cannot import sidequest."""
+    (code,) = re.findall(r"```python\n(.*?)```", (model / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    column = card["task"]["inputs"]["columns"]["text"]
+    script = f"""
+import csv, json, sys
+sys.modules["sidequest"] = None  # importing it would fail
+DIRECTORY = {str(model)!r}
+texts = [[row[{column!r}] for row in csv.DictReader(open({str(rows)!r}, encoding="utf-8"))]]
+{code}
+print(json.dumps([model.config.id2label[int(row.argmax())] for row in logits]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])

@@ -6,7 +6,7 @@ import yaml
 from sidequest.models.saved import ModelCard
 from sidequest.recipe import Recipe
 from sidequest.records.runs import ScoresRecord
-from sidequest.report.model_card import Facts, card_text
+from sidequest.report.model_card import Facts, card_text, use_of
 from tests.helpers.trained import trained_digits
 
 
@@ -24,6 +24,14 @@ def facts(trained):
     return Facts(
         ModelCard.read_from(best / "model"), Recipe.read(best / "recipe.json"), ScoresRecord.read(best), comparison
     )
+
+
+def test_what_an_export_says_about_loading_it_stays(facts, tmp_path):
+    (tmp_path / "README.md").write_text("# t\n\nA model.\n\nWith sidequest: so.\n\nWith transformers: thus.\n")
+    text = card_text(Facts(facts.card, facts.recipe, facts.scores, use=use_of(tmp_path)))
+    assert "## Use\n\nWith sidequest: so.\n\nWith transformers: thus.\n" in text
+    assert "A model.\n" not in text
+    assert "`sidequest predict DIRECTORY FILE`" in card_text(facts)
 
 
 def test_training_writes_the_card_beside_the_weights(trained, facts):

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import sidequest
 from sidequest.cli import app
 from sidequest.errors import DataError
 from sidequest.records.fits import FitRecord
 from sidequest.runs.fitting import fit_runs, read_runs
 
-TRUTH_TABLES = Path(__file__).resolve().parents[2] / "benchmarks" / "truth"
+TRUTH_TABLES = Path(sidequest.__file__).parent / "truth"
 TRUTH = {"pos": 0.03, "ner": 0.01, "cola": -0.02}
 
 
@@ -100,6 +101,18 @@ def test_nothing_is_claimed_where_nothing_helps(tmp_path):
     nothing = dict.fromkeys(TRUTH, 0.0)
     record = fit_runs(read_runs(simulated(tmp_path / "runs.csv", truth=nothing)))
     assert "help:" not in record.verdict
+
+
+def test_only_runs_without_any_repeat_are_warned_of(tmp_path):
+    text = "tasks,seed,score\n" + "".join(
+        f"{name},{seed},{0.7 + 0.02 * ('a' in name) + 0.001 * ((seed * 7 + len(name)) % 5)}\n"
+        for name in ("none", "a", "b", "a+b")
+        for seed in range(3)
+    )
+    assert fit_runs(read_runs(write(tmp_path / "runs.csv", text))).warnings == []
+    once = "a,b,c,score\n0,0,0,0.5\n1,0,0,0.6\n0,1,0,0.5\n1,1,0,0.65\n0,0,1,0.52\n1,0,1,0.61\n"
+    (warning,) = fit_runs(read_runs(write(tmp_path / "once.csv", once))).warnings
+    assert "no mixture was run twice" in warning
 
 
 def test_sets_by_name_and_by_columns_are_the_same(tmp_path):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sidequest.models.saved import ModelCard  # imports torch, which a command that is refused does not need
 
 PAGE = "README.md"
+WITH_SIDEQUEST = "With sidequest:"  # how the part about loading begins
 # The names that hubs give to tasks.
 PIPELINES = {
     "classification": "text-classification",
@@ -42,13 +43,14 @@ HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 @dataclass(frozen=True)
 class Facts:
     """What a card tells. comparison: the one that the recipe was taken from, if it was one; other_model: whether that was made
-    with another model than the one trained now."""
+    with another model than the one trained now. use: how the model is loaded, as markdown, where its kind says more than usual."""
 
     card: ModelCard
     recipe: Recipe
     scores: ScoresRecord
     comparison: Comparison | None = None
     other_model: bool = False
+    use: str = ""
 
     @property
     def chosen_with(self) -> str:
@@ -72,7 +74,7 @@ def card_text(facts: Facts) -> str:
         _recipe(facts.recipe, facts.scores.seed),
         _data(facts.recipe),
         _cost(facts),
-        _use(facts.card),
+        _use(facts),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -217,18 +219,24 @@ def _cost(facts: Facts) -> str:
     )
 
 
-def _use(card: ModelCard) -> str:
-    lines = ["## Use", "", "```", "pip install sidequest", "sidequest predict MODEL_DIRECTORY rows.csv", "```"]
-    if card.loads_with.startswith("transformers"):
-        name = card.loads_with.rpartition(".")[2]
-        lines += ["", "or without sidequest:", "", "```python", f"from transformers import AutoTokenizer, {name}", ""]
-        lines += [f'model = {name}.from_pretrained("MODEL_DIRECTORY")']
-        lines += ['tokenizer = AutoTokenizer.from_pretrained("MODEL_DIRECTORY")', "```"]
-    columns = card.task.inputs.get("columns", {})
+def _use(facts: Facts) -> str:
+    usual = "With sidequest: `sidequest predict DIRECTORY FILE`, or `sidequest.models.load(DIRECTORY).predict(rows)`."
+    lines = ["## Use", "", facts.use.strip() or usual]
+    columns = facts.card.task.inputs.get("columns", {})
     named = _listed([value for value in columns.values() if isinstance(value, str)])
     if named:
-        lines += ["", f"It reads the columns {named}."]
+        lines += ["", f"`sidequest predict` reads the columns {named} of a file."]
     return "\n".join([*lines, "", f"Made by sidequest {__version__}."])
+
+
+def use_of(directory: Path) -> str:
+    """What an export itself says about loading it: its README without the heading and the line about what it is."""
+    path = directory / PAGE
+    if not path.is_file():
+        return ""
+    text = path.read_text(encoding="utf-8")
+    found = text.find(WITH_SIDEQUEST)
+    return text[found:] if found >= 0 else ""
 
 
 def _code(name: str) -> str:

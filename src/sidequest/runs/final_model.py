@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sidequest.progress import Progress, Several
 from sidequest.records.runs import ScoresRecord
-from sidequest.report.model_card import Facts, write_model_card
+from sidequest.report.model_card import Facts, use_of, write_model_card
 from sidequest.runs.pages import WrittenPage, write_run_page
 from sidequest.runs.setup import Setup
 from sidequest.runs.sources import Source
@@ -67,6 +67,7 @@ def train_source(
         ScoresRecord.read(directory),
         source.comparison,
         source.other_model,
+        use_of(directory / "model"),
     )
     write_model_card(directory / "model", told)
     return trained, write_run_page(directory, source.setup.suite, "train", command, setup.model)

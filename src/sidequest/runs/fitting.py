@@ -128,7 +128,7 @@ def fit_runs(runs: RunTable, *, seed: int = 0) -> FitRecord:
         lack_of_fit=surface.lack_of_fit,
         verdict=_verdict(shown(best, band), runs.score),
         effects_per_amount=by_task.form == "log-linear",
-        warnings=_warnings(surface),
+        warnings=_warnings(surface, repeated=len(np.unique(runs.amounts, axis=0)) < len(runs.scores)),
     )
 
 
@@ -157,14 +157,14 @@ def _verdict(best: MixtureGain, score: str) -> str:
     )
 
 
-def _warnings(surface: Surface) -> list[str]:
+def _warnings(surface: Surface, *, repeated: bool) -> list[str]:
     if surface.form == "separate":
         return [
             "tasks help or hurt only together, so every mixture has a mean of its own, and those not run are unknown"
         ]
-    if surface.lack_of_fit is None:
+    if not repeated:
         return ["no mixture was run twice, so what the surface misses cannot be told from noise"]
-    if surface.lack_of_fit < BENT:
+    if surface.lack_of_fit is not None and surface.lack_of_fit < BENT:
         return [
             f"the surface misses something (p = {surface.lack_of_fit:.2g}): tasks may help or hurt only together; "
             "run the best mixture itself before you trust it"
