@@ -31,6 +31,14 @@ def cpu_seconds(directory: Path, *command: object) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def torch_seconds() -> float:
+    """What importing torch takes by itself, on this machine at this moment."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", "import torch"], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
@@ -54,6 +62,9 @@ def main() -> None:
             "predict": ("predict", "run/model", "three.csv"),
         }
         print(f"{'command':<14} {'CPU s':>6}  goal")
+        print(
+            f"{'(import torch)':<14} {min(torch_seconds() for _ in range(repeats)):>6.2f}  for comparison: predict needs it"
+        )
         for label, command in commands.items():
             best = min(cpu_seconds(place, *command) for _ in range(repeats))
             goal = f"< {GOALS[label]:g}" if label in GOALS else ""

@@ -184,11 +184,19 @@ def run(step: Step, place: Path, home: Path) -> str:
     return "\n".join(shown).strip("\n")
 
 
+def typed(command: str) -> str:
+    """A command as it looks in a terminal: what goes on after the first line of a text has another prompt."""
+    lines, inside = [], False
+    for line in command.split("\n"):
+        lines.append(f"{'>' if inside else '$'} {line}".rstrip())
+        inside = line != "END" and (inside or line.endswith("<<END"))
+    return "\n".join(lines)
+
+
 def page(outputs: list[str]) -> str:
     parts = []
     for step, output in zip(STEPS, outputs, strict=True):
-        commands = "\n".join(f"$ {line}" for line in step.command.split("\n"))
-        parts += [step.before, f"```\n{commands}\n{output}".rstrip() + "\n```"]
+        parts += [step.before, f"```\n{typed(step.command)}\n{output}".rstrip() + "\n```"]
     return re.sub(r"\n{3,}", "\n\n", "\n\n".join(parts)) + "\n"
 
 

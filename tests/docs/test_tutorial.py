@@ -21,7 +21,7 @@ def test_the_page_is_made_of_the_scripts_steps() -> None:
     blocks = re.findall(r"^```\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
     assert len(blocks) == len(SCRIPT["STEPS"])
     for block, step in zip(blocks, SCRIPT["STEPS"], strict=True):
-        assert block.startswith("".join(f"$ {line}\n" for line in step.command.split("\n")))
+        assert block.startswith(SCRIPT["typed"](step.command) + "\n")
         assert step.before.strip() in PAGE
 
 

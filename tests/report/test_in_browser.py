@@ -39,6 +39,13 @@ OUT_OF_SIGHT = """(titles) => {
   return [...table.querySelectorAll("tr")].flatMap((row) => titles.map((title) => row.children[at.indexOf(title)]))
     .filter((cell) => cell.getBoundingClientRect().right > innerWidth || !cell.clientWidth).map((cell) => cell.textContent);
 }"""
+# Code that lies under its own button to copy it.
+UNDER_BUTTONS = """[...document.querySelectorAll(".copyable")].filter((box) => {
+  const button = box.querySelector(".copy").getBoundingClientRect(), range = document.createRange();
+  range.selectNodeContents(box.querySelector("pre"));
+  return [...range.getClientRects()].some((line) => line.right > button.left && line.left < button.right
+    && line.bottom > button.top && line.top < button.bottom);
+}).map((box) => box.textContent.slice(0, 60))"""
 # Pairs of texts of a figure that lie on each other, and texts that its edge cuts.
 COLLISIONS = """(names) => names.flatMap((name) => {
   const place = document.querySelector(`[data-figure="${name}"]`);
@@ -76,6 +83,7 @@ def test_every_figure_is_drawn_without_errors_and_nothing_overflows(browser, req
     assert browser.evaluate(STICKING) == []
     assert browser.evaluate("document.documentElement.dataset.theme") == ("dark" if dark else "light")
     assert browser.evaluate(SILENT) == []
+    assert browser.evaluate(UNDER_BUTTONS) == []
     if which == "comparison":
         assert browser.evaluate(f"({OUT_OF_SIGHT})(['method', 'verdict', 'cost'])") == []
         assert browser.evaluate(f"({COLLISIONS})(['scores', 'cost', 'curves'])") == []
@@ -87,6 +95,8 @@ def test_the_checks_of_the_page_see_what_is_cut_and_what_collides(browser, compa
     browser.evaluate(DRAWN)
     browser.evaluate("document.querySelector('style').append('.more { display: none !important; }')")
     assert "Comparison of methods" in browser.evaluate(SILENT)
+    browser.evaluate("document.querySelector('style').append('.copy { right: auto !important; left: 20px; }')")
+    assert browser.evaluate(UNDER_BUTTONS) != []
     assert browser.evaluate(f"({OUT_OF_SIGHT})(['against single'])") != []
     legend = "document.querySelector('[data-figure=cost] .legend').setAttribute('transform', 'translate(60, 200)')"
     browser.evaluate(legend)

@@ -14,7 +14,7 @@ from sidequest.records.fits import FitRecord, MixtureGain
 from sidequest.report.evidence import Drawing, Sketch, draw
 from sidequest.report.sections import Verdict
 from sidequest.report.style import PRIMARY, new_figure
-from sidequest.report.tabulating import Cell, Column, Table, number, text
+from sidequest.report.tabulating import Cell, Column, Table, number, text, with_minus
 
 
 @dataclass
@@ -45,7 +45,7 @@ def fit_page(record: FitRecord) -> FitPage:
                 f"The primary alone: {fixed(record.alone.value)}, {fixed(record.alone.low)} to {fixed(record.alone.high)}.",
                 "The interval of the best mixture covers all mixtures at once, because the best was chosen by looking at them.",
             ],
-            warnings=record.warnings,
+            warnings=[f"{warning[0].upper()}{warning[1:]}." for warning in record.warnings],
         ),
         tables={"mixtures": _mixtures("mixtures", record.mixtures), "next": _mixtures("next", record.next)},
         drawings={"effects": draw(Sketch("effects", caption, partial(effects, record)))},
@@ -63,7 +63,7 @@ def _mixtures(name: str, mixtures: list[MixtureGain]) -> Table:
         [
             text(one.name),
             Cell(
-                f"{signed(one.gain.value)} {between(one.gain.low, one.gain.high)}",
+                with_minus(f"{signed(one.gain.value)} {between(one.gain.low, one.gain.high)}"),
                 (one.gain.value, one.gain.low, one.gain.high),
             ),
             number(one.chance, ".2f"),

@@ -43,6 +43,8 @@ def cost_axis(figure: go.Figure, most: float) -> None:
     """An axis for 1 + x, logarithmic, with ticks that say x: the cheapest methods cost nothing. most: the largest x."""
     fine, coarse = (0, 1, 2, 3, 5), (0, 1, 3, 10, 30, 100, 300, 1000)  # few enough for a phone
     ticks = [tick for tick in (fine if most <= 6 else coarse) if tick <= max(most, 1)]
+    if 1 + most > 1.8 * (1 + ticks[-1]):  # the right half of the axis would have no number
+        ticks.append(math.floor(most))
     figure.update_xaxes(
         type="log",
         tickvals=[1 + tick for tick in ticks],

@@ -40,7 +40,11 @@ def learning_curves(comparison: Comparison) -> go.Figure:
             y=scores,
             mode="lines" if len(scores) > 20 else "lines+markers",
             name=row.method,
-            line={"color": mark(number)["color"], "width": 4 if row.method == comparison.baseline else 1.5},
+            line={
+                "color": mark(number)["color"],
+                "width": 4 if row.method == comparison.baseline else 1.5,
+                "dash": "solid" if number < len(PALETTE) else "dot",  # colours come again
+            },
             marker={"size": 5},
             hovertemplate=f"{row.method}: %{{y:.3f}} after %{{x:.0f}} batches<extra></extra>",
         )
