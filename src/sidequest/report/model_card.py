@@ -43,7 +43,7 @@ HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 @dataclass(frozen=True)
 class Facts:
     """What a card tells. comparison: the one that the recipe was taken from, if it was one; other_model: whether that was made
-    with another model than the one trained now. use: how the model is loaded, as markdown, where its kind says more than usual."""
+    with another model than the one trained now. use: how it is loaded, in markdown, where its kind says more than usual."""
 
     card: ModelCard
     recipe: Recipe
