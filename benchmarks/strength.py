@@ -83,6 +83,36 @@ def chosen(names: str | None, there: Sequence[Primary] | Sequence[Contender], wh
     return [each for each in there if each.name in wanted]
 
 
+def last_cells(
+    journal: Journal, primaries: Sequence[Primary], contenders: Sequence[Contender], seeds: int
+) -> list[Cell]:
+    names = {each.name for each in primaries}, {each.name for each in contenders}
+    asked = [c for c in journal.cells() if c.primary in names[0] and c.contender in names[1] and c.seed < seeds]
+    return list({(cell.primary, cell.contender, cell.seed): cell for cell in asked}.values())
+
+
+def page(table: str, contenders: Sequence[Contender], seeds: int, *, known: bool) -> str:
+    """The table with what a reader needs to judge and repeat it."""
+    made = f"Made by `python benchmarks/strength.py {'--known ' if known else ''}--output docs/strength.md`"
+    lines = [
+        "# The primary alone against plain alternatives",
+        "",
+        f"{made} on {datetime.date.today().isoformat()}, up to {seeds} seeds.",
+        "Mean ± standard deviation over the seeds, which draw the labelled rows; an empty cell has not been computed.",
+        "sidequest learns from *train* and chooses on *select*; an alternative learns from both.",
+        "The rows of *report* are the same for all.",
+        "sidequest's kind is the one that is best on *select*, the alternative the one that is best on *report*.",
+        '"Below" means by more than one standard error of the difference paired by seed.',
+        "Seconds are of one core, without encoding.",
+        *(["Cells may be of different versions of the training code (`--known`)."] if known else []),
+        "",
+        *(f"- `{each.name}`: {each.about}" for each in contenders),
+        "",
+        table,
+    ]
+    return "\n".join(lines)
+
+
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="A,B", help="primaries, by name")
@@ -99,6 +129,11 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--list", action="store_true", help="train nothing")
     parser.add_argument("--table", action="store_true", help="train nothing, show the table of what is known")
+    parser.add_argument(
+        "--known",
+        action="store_true",
+        help="train and read nothing: the last cell of each primary, contender and seed, of whatever version of the code",
+    )
     parser.add_argument("--small", action="store_true", help="embedded primaries alone, two seeds")
     parser.add_argument(
         "--code", metavar="VERSION", help="with --table: sidequest's cells of an older version of its code"
@@ -127,8 +162,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if contender.missing is not None:
             print(f"{contender.name}: left out, it is not installed ({contender.missing})")
 
-    cells: list[Cell] = []
-    for primary, task, contender, seed, key in plan(primaries, contenders, seeds, data):
+    cells = last_cells(journal, primaries, contenders, seeds) if options.known else []
+    for primary, task, contender, seed, key in plan([] if options.known else primaries, contenders, seeds, data):
         known = journal.by_key().get(key)
         if options.list:
             state = "missing" if known is None else f"{known.score:.3f}, {known.seconds:.1f} s"
@@ -160,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = markdown(table, *names_of)
     print(f"\n{text}")
     if options.output is not None:
-        write_atomically(options.output, text.encode())
+        write_atomically(options.output, page(text, contenders, seeds, known=options.known).encode())
         numbers = json.dumps(as_json(table, *names_of), indent=2)
         write_atomically(options.output.with_suffix(".json"), numbers.encode())
     return 0
