@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready.stamp
 
-.PHONY: demo test check lint types imports docs test-faults test-slow test-cluster bench clean
+.PHONY: demo test check lint types imports docs test-faults fuzz test-slow test-cluster bench clean
 
 demo: $(READY)
 	$(BIN)/sidequest demo
@@ -30,6 +30,10 @@ docs: $(READY)
 
 test-faults: $(READY)
 	$(BIN)/python -m pytest -m "" tests/faults
+
+# Broken inputs at random through everything that reads files: no traceback, no hang, nothing accepted in silence.
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzzing
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest --numprocesses 2 -m slow

@@ -16,6 +16,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import secrets
 import shutil
 import time
@@ -190,6 +191,11 @@ def read_json(path: Path, *, must_be_sealed: bool = False) -> Any:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:  # a ValueError: no UTF-8, no JSON, or a number of thousands of digits
         raise Damaged(path, f"it is not JSON ({_first_line(error)})") from None
+    if re.search(r"\\u[dD][89a-fA-F]", text):  # an escape can write half of a character, which nothing can write again
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except (UnicodeEncodeError, RecursionError):
+            raise Damaged(path, "it holds half of a character") from None
     return unsealed(value, path, must_be_sealed=must_be_sealed)
 
 

@@ -281,7 +281,7 @@ def _read_ids(recipe: Path, name: str, place: str) -> np.ndarray:
     try:
         # Mapped, not read: a header that promises more than the file holds is refused before any memory is taken.
         ids = np.load(file, allow_pickle=False, mmap_mode="r")
-    except (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError) as error:
+    except Exception as error:  # numpy reads a header with Python's own parser: it may fail in many ways
         raise SettingsError(f"{file}: not a file of row ids: {first_line(error)}") from None
     if not isinstance(ids, np.ndarray) or ids.ndim != 1 or ids.dtype != np.int64:
         found = f"{ids.dtype} {ids.shape}" if isinstance(ids, np.ndarray) else "several arrays"
