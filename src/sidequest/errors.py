@@ -10,7 +10,9 @@ from __future__ import annotations
 import difflib
 import errno
 import re
-from collections.abc import Iterable
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 _USER_PASSWORD = re.compile(r"(://[^\s/:@]*):[^\s@]+@")
@@ -70,10 +72,27 @@ class Damaged(SidequestError):
         self.why = why
 
 
+class Diverged(SidequestError):
+    """A training whose loss is no longer a number."""
+
+
 class WorldError(SidequestError):
     """The machine failed a command that was right: no room, no memory, a worker that was ended."""
 
     exit_code: ClassVar[int] = 1
+
+
+@contextmanager
+def speaking_for(what: str) -> Iterator[None]:
+    """Around code that somebody else has written: what it raises becomes one sentence, with the line that raised it."""
+    try:
+        yield
+    except (SidequestError, MemoryError, OSError):
+        raise
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{last.filename}, line {last.lineno}"
+        raise SidequestError(f"{what}: {type(error).__name__}: {first_line(error)} ({place})") from error
 
 
 def first_line(error: BaseException, most: int = 300) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sidequest.errors import SettingsError
+from sidequest.errors import Diverged, SettingsError
 from sidequest.learning.checkpoints import Checkpoints, Part
 from sidequest.learning.meter import EVALUATION_SHARE, Meter
 from sidequest.learning.protocol import Learner, Snapshot
@@ -157,7 +157,8 @@ def fit(
             rng = np.random.default_rng([seed, index, look])
             for task, n_batches in task_order(phase, start, length.looks[look], rng, learner.primary):
                 weight = phase.weights.get(task, 1.0) * train.loss_scale.get(task, 1.0)
-                learner.train(task, n_batches, weight=weight, subset=phase.subsets.get(task))
+                losses = learner.train(task, n_batches, weight=weight, subset=phase.subsets.get(task))
+                _check_finite(losses, task, index, start + done)
                 done += n_batches
                 if progress is not None:
                     progress(start + done, length.total, at.best if at.history else None)
@@ -178,6 +179,16 @@ def fit(
             learner.restore(best)
         at.phase, at.look, at.stale = index + 1, 0, 0
     return FitResult(at.best, at.history)
+
+
+def _check_finite(losses: Sequence[float], task: str, phase: int, before: int) -> None:
+    """End a training that has diverged: what it would be scored as from here on says nothing about its mixture."""
+    bad = np.flatnonzero(~np.isfinite(losses))
+    if len(bad):
+        raise Diverged(
+            f"task {task!r}, batch {before + int(bad[0]) + 1} of phase {phase + 1}: the loss is {losses[bad[0]]}: the training "
+            "has diverged. Lower train.learning_rate, or the task's weight"
+        )
 
 
 def kept_score(history: Sequence[dict[str, Any]]) -> float:

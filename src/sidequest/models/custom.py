@@ -42,7 +42,7 @@ from typing import Any, ClassVar
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from sidequest.errors import SettingsError
+from sidequest.errors import SettingsError, speaking_for
 from sidequest.files import atomic_directory, digest
 from sidequest.model_settings import CustomSettings
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
@@ -72,7 +72,13 @@ class CustomModel(MultiTaskModel):
 
     def forward(self, task: str, batch: Batch) -> Tensor:
         objective = self.objectives[task]
-        features = self.encoder(batch)
+        with speaking_for("model.factory: the encoder's forward"):
+            features = self.encoder(batch)
+        if not isinstance(features, Tensor) or not features.is_floating_point():
+            found = f"numbers of type {features.dtype}" if isinstance(features, Tensor) else type(features).__name__
+            raise SettingsError(
+                f"model.factory: the encoder's forward must return a floating-point tensor, found {found}"
+            )
         dimensions = 3 if objective == Objective.TAGGING else 2
         if features.ndim != dimensions or features.shape[-1] != self.width:
             rule = "[n, longest, width]" if dimensions == 3 else "[n, width]"
@@ -128,7 +134,7 @@ class CustomFamily(Family):
 
     def build(self, seed: int) -> MultiTaskModel:
         tasks = list(self.suite.tasks.values())
-        with seeded(seed, "encoder"):
+        with seeded(seed, "encoder"), speaking_for(f"model.factory={self.settings.factory}"):
             made = self.factory(tuple(tasks))
         if isinstance(made, MultiTaskModel):
             return made

@@ -7,17 +7,19 @@ replay gives the same bytes. For a method that trains the model itself the best 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sidequest.errors import SettingsError
+from sidequest.errors import SettingsError, nearest, speaking_for
 from sidequest.files import write_atomically
 from sidequest.learning.checkpoints import Checkpoints, Part
 from sidequest.learning.guard import guard
@@ -74,27 +76,33 @@ def run_method(
     at = checkpoints.load() if checkpoints is not None else None
     if at is None:
         learner.meter = Meter()
-        at = _At(method.start(pool, _rng(method.seed, 0)))
+        with _speaking(method, "start"):
+            at = _At(method.start(pool, _rng(method.seed, 0)))
     stopped = False
     while not method.done(at.state):
         if budget is not None and learner.meter.cost(single_run_work).x >= budget:
             stopped = True
             break
-        plans = method.ask(at.state, trials.room)
+        with _speaking(method, "ask"):
+            plans = method.ask(at.state, trials.room)
+        failed = ""
         if plans:
             # One score at a time and in the order of the plans, so that neither the number of workers nor which of them is
             # quicker decides anything. The other plans run meanwhile.
             result = trials.first(plans)
-            at.state = method.tell_rows(at.state, plans[0], result.score, result.truth)
+            failed = result.failed
+            with _speaking(method, "tell"):
+                at.state = method.tell_rows(at.state, plans[0], result.score, result.truth)
             learner.meter.add(result.meter)
             learner.meter.trials_reused += result.reused
         else:
-            at.state = method.round(at.state, guarded, _rng(method.seed, at.calls + 1))
+            with _speaking(method, "round"):
+                at.state = method.round(at.state, guarded, _rng(method.seed, at.calls + 1))
             at.rounds += 1
             if method.trains_model and method.improved(at.state):
                 at.best, at.best_round = learner.snapshot(weights_only=True), at.rounds
         at.calls += 1
-        entry = method.journal(at.state)
+        entry = {**method.journal(at.state), **({"failed": failed} if failed else {})}
         if on_round is not None:
             on_round(at.calls, method.total(at.state), entry, learner.meter)
         if checkpoints is not None:
@@ -114,10 +122,28 @@ def run_method(
         names = pool.names if pool.goal == "average" else (pool.primary,)
         recipe = Recipe(method=method.name, primary=pool.primary, phases=(Phase(shares=dict.fromkeys(names, 1.0)),))
     else:
-        recipe = method.recipe(at.state)
+        with _speaking(method, "recipe"):
+            recipe = method.recipe(at.state)
+        _check_recipe(recipe, method, pool)
     noted = {"stopped_by_budget": budget} if stopped else {}
     changes = {"cost": learner.meter.cost(single_run_work), "provenance": {**(provenance or {}), **noted}}
     return recipe.model_copy(update=changes)
+
+
+def _speaking(method: Method[Any, Any], call: str) -> AbstractContextManager[None]:
+    """Around a method of somebody else: what it raises is said in one sentence. One of ours that raises is a fault of ours."""
+    ours = type(method).__module__.startswith("sidequest.")
+    return contextlib.nullcontext() if ours else speaking_for(f"method {method.name!r}: {call}")
+
+
+def _check_recipe(recipe: Any, method: Method[Any, Any], pool: Pool) -> None:
+    if not isinstance(recipe, Recipe):
+        raise SettingsError(f"method {method.name!r}: recipe: gives a Recipe, found {type(recipe).__name__}")
+    for name in recipe.tasks:
+        if name not in pool.names:
+            raise SettingsError(
+                f"method {method.name!r}: recipe: there is no task {name!r}. {nearest(name, pool.names)}"
+            )
 
 
 def check_requirements(method: Method[Any, Any], learner: Learner) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sidequest.errors import SettingsError
+from sidequest.errors import Diverged, SettingsError
 from sidequest.files import digest
 from sidequest.learning.fit import fit
 from sidequest.learning.meter import Meter
@@ -26,23 +27,28 @@ from sidequest.store import ContentStore
 @dataclass(frozen=True)
 class TrialResult:
     """score: the best on *select*, or for a plan measured by truth the mean of `truth`, the probability of the truth of each row.
-    meter: what the run cost, also when it was found instead of run."""
+    meter: what the run cost, also when it was found instead of run. failed: why a training has no score, which then is −inf."""
 
     score: float
     history: list[dict[str, Any]]
     meter: Meter
     reused: bool = False
     truth: np.ndarray | None = None
+    failed: str = ""
 
     def to_json(self) -> dict[str, Any]:
         plain = {"score": self.score, "history": self.history, "meter": self.meter.to_json()}
+        if self.failed:  # JSON has no infinities
+            plain |= {"score": None, "failed": self.failed}
         return plain if self.truth is None else {**plain, "truth": self.truth.tolist()}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TrialResult:
         """A result that was found."""
         truth = None if data.get("truth") is None else np.asarray(data["truth"], dtype=np.float64)
-        return cls(data["score"], data["history"], Meter.from_json(data["meter"]), reused=True, truth=truth)
+        failed = str(data.get("failed", ""))
+        score = -math.inf if failed else data["score"]
+        return cls(score, data["history"], Meter.from_json(data["meter"]), reused=True, truth=truth, failed=failed)
 
 
 class TrialRunner(Protocol):
@@ -129,8 +135,11 @@ class LocalTrials:
             truth = probe(_probing(learner), plan.phases, self._train, plan.seed, goal=self._goal, progress=progress)
             result = TrialResult(float(truth.mean()), [], meter, truth=truth)
         else:
-            best = fit(learner, plan.phases, self._train, plan.seed, goal=self._goal, progress=progress)
-            result = TrialResult(best.score, best.history, meter)
+            try:
+                best = fit(learner, plan.phases, self._train, plan.seed, goal=self._goal, progress=progress)
+                result = TrialResult(best.score, best.history, meter)
+            except Diverged as error:  # this mixture is no answer; the search goes on without it
+                result = TrialResult(-math.inf, [], meter, failed=str(error))
         if key is not None:
             self._cache.put(key, result)
         return result
