@@ -220,8 +220,8 @@ class Auto(Method[AutoSettings, AutoState]):
         else:
             parts = {"probe": 0.25, "compose": 0.15, "shares": 0.35, "guard": 0.25}
         if candidates > MOST_PROBED:
-            screen = 0.6 * parts["probe"]  # out of the same budget
-            parts = {stage: part / (1 + screen) for stage, part in {"screen": screen, **parts}.items()}
+            # On top: out of the same budget it would leave all the rounds too short to find anything.
+            parts = {"screen": 1.2 * parts["probe"], **parts}
         return {stage: part * x for stage, part in parts.items()}
 
     def _round(self, state: AutoState, stage: Stage, arms: list[Arm]) -> Round:
