@@ -6,7 +6,8 @@ import threading
 import numpy as np
 import pytest
 
-from sidequest.store import ContentStore, remembered_digest, save_arrays
+from sidequest.locks import locked
+from sidequest.store import ContentStore, remembered_digest, save_arrays, sweep
 
 VALUES = np.arange(6, dtype=np.float32)
 
@@ -99,3 +100,14 @@ def test_the_digest_of_a_file_is_remembered_until_it_changes(tmp_path, monkeypat
         assert remembered_digest(path) == first
     path.write_bytes(b"two!")
     assert remembered_digest(path) != first
+
+
+def test_what_killed_writers_left_is_swept(store, tmp_path, monkeypatch):
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path))
+    shelf = tmp_path / "kind" / "ab"
+    (shelf / f".{'ab' * 32}.0123abcd.part" / "new").mkdir(parents=True)
+    (shelf / f"{'ab' * 32}.lock").write_text("{}")
+    (shelf / "kept").mkdir()
+    with locked(shelf / "held.lock"):
+        sweep()
+        assert sorted(path.name for path in shelf.iterdir()) == ["held.lock", "kept"]

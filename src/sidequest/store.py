@@ -12,6 +12,7 @@ With `SIDEQUEST_STORE` an entry is also kept at a URL, where other machines find
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from sidequest.files import (
     file_digest,
     file_digests,
     read_json,
+    remove_parts,
     write_json,
 )
 from sidequest.locks import locked, remove_stale
@@ -79,9 +81,7 @@ class ContentStore:
 
     def put(self, key: str, make: Make) -> Entry:
         """Write an entry, if it is not there or damaged. make: fills a directory with files and gives the plain data."""
-        if (
-            entry := self.get(key)
-        ) is not None:  # of two that write the same, the second would only add a chance to be killed
+        if (entry := self.get(key)) is not None:  # a second writer would only add a chance to be killed
             return entry
         with atomic_directory(self._place(key)) as fresh:
             data = make(fresh)
@@ -104,6 +104,22 @@ class ContentStore:
 
     def _name(self, key: str) -> str:
         return f"{self.directory.name}/{key[:2]}/{key}"
+
+
+SHELVES = ("*/??", "states/*", "discriminators/*/*/*/??")  # where entries lie, in the cache directory
+
+
+def sweep() -> None:
+    """Remove what killed processes have left in the cache: their parts and their locks. Once in a process."""
+    _sweep(cache_directory())
+
+
+@functools.cache
+def _sweep(directory: Path) -> None:
+    for shelf in (shelf for pattern in SHELVES for shelf in directory.glob(pattern)):
+        remove_parts(shelf)
+        for lock in shelf.glob("*.lock"):
+            remove_stale(lock)
 
 
 def save_arrays(directory: Path, arrays: Mapping[str, Any]) -> None:

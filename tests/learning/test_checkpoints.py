@@ -90,3 +90,12 @@ def test_saving_takes_no_large_share_of_the_time(tmp_path, monkeypatch):
 def test_nothing_is_left_of_a_run_that_is_done(checkpoints):
     checkpoints.remove()
     assert not checkpoints.directory.exists()
+
+
+def test_nothing_is_left_where_a_removal_was_killed_in_its_middle(tmp_path):
+    states = Checkpoints(tmp_path / "checkpoints" / "selection")
+    save(states, 1)
+    (tmp_path / "checkpoints" / "selection" / "0000000001").rename(tmp_path / "aside")
+    (tmp_path / "checkpoints" / "selection").rmdir()
+    states.remove()
+    assert not (tmp_path / "checkpoints").exists()

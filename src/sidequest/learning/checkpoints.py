@@ -105,8 +105,8 @@ class Checkpoints:
         """For a run that is done."""
         if self.directory.is_dir():
             shutil.rmtree(self.directory)
-            with contextlib.suppress(OSError):  # others keep their states beside it
-                self.directory.parent.rmdir()
+        with contextlib.suppress(OSError):  # others keep their states beside it, or it is gone
+            self.directory.parent.rmdir()
 
     def _states(self) -> list[Path]:
         """Oldest first."""

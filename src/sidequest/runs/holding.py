@@ -11,6 +11,7 @@ from pathlib import Path
 from sidequest.errors import SettingsError
 from sidequest.files import remove_all_parts
 from sidequest.locks import locked, remove_stale
+from sidequest.store import sweep
 
 LOCK = ".lock"
 PATIENCE = 3.0  # seconds: workers of a parent that was just killed need a moment to end
@@ -32,6 +33,7 @@ def holding(directory: Path | None) -> Iterator[None]:
             for path in directory.rglob("*.lock"):
                 if path != directory / LOCK:
                     remove_stale(path)
+            sweep()
             yield
     finally:
         if not existed:

@@ -20,6 +20,7 @@ from sidequest.runs.setup import Setup
 from sidequest.runs.travelling import Luggage
 from sidequest.runs.truth import SubsetScores, TruthTable, named
 from sidequest.search.executors import Executor, run_jobs
+from sidequest.store import sweep
 
 MOST_CANDIDATES = 8  # 256 subsets; beyond that a sample
 SAMPLE = 256
@@ -62,6 +63,7 @@ def oracle(
     subsets = some_subsets(candidates, sample) if tuple(shares) == SETS else mixtures(candidates, shares)
     jobs = [SubsetJob(auxiliaries, seed) for seed in seeds for auxiliaries in subsets]
     results: dict[SubsetJob, SubsetResult] = {}
+    sweep()
     setup.prepare(progress)
     labels = [f"{{{named(job.auxiliaries)}}} seed {job.seed}" for job in jobs]
     running = None if progress is None else progress.running

@@ -23,6 +23,7 @@ from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
 from sidequest.runs.truth import TruthTable
 from sidequest.search.executors import Executor, as_executor, run_jobs
+from sidequest.store import sweep
 from sidequest.tasks.loading import load_suite
 
 
@@ -84,6 +85,7 @@ def judge(
         for seed in seeds
     ]
     by_job: dict[int, Judged | str] = {}
+    sweep()
     truth.setup.prepare(progress)
     labels = [f"{job.choice.name} seed {job.seed}" for job in jobs]
     running = None if progress is None else progress.running

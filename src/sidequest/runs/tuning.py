@@ -33,7 +33,7 @@ from sidequest.runs.setup import Setup
 from sidequest.search.executors import Ahead, Executor, Session, as_executor
 from sidequest.search.trials import TrialResult
 from sidequest.settings import TrainSettings, parse
-from sidequest.store import ContentStore
+from sidequest.store import ContentStore, sweep
 from sidequest.tasks.examples import concatenate
 from sidequest.tasks.splits import carve, generator
 from sidequest.tasks.suite import Suite
@@ -171,6 +171,7 @@ def tune(
     workers: trainings at once. Those that come next unless something is pruned are begun ahead; what is found does not depend
     on it.
     """
+    sweep()
     setup = Setup(setup.suite.subset([]), setup.model, setup.train)
     key = digest({"facts": setup.facts([]), "trainings": trainings, "seed": seed, "version": VERSION})
 
