@@ -198,7 +198,8 @@ def _records(good: Good) -> Target:
         else:
             (place / path.name).write_bytes(broken_bytes(path.read_bytes(), rng))
         found = read(place / path.name)
-        if isinstance(found, Record) and b'"sha256"' in (place / path.name).read_bytes() and found != read(path):
+        sealed = isinstance(found, Record) and b'"sha256"' in (place / path.name).read_bytes()
+        if sealed and found.to_json() != read(path).to_json():  # not the records: an unknown number equals none
             raise Silent(f"a sealed {path.name} with another content")
 
     return run

@@ -40,7 +40,7 @@ def data_table(record: FactsRecord, provenance: Mapping[str, Any], primary: str)
                     number(rows, ",d"),
                     text(_labels(known)),
                     Cell(f"{words.median:g} (max {words.max:g})", (words.median,))
-                    if words is not None and words.median is not None
+                    if words is not None and words.median is not None and words.max is not None
                     else text(""),
                     Cell(digests.get(name, {}).get(split, "")[:12], (digests.get(name, {}).get(split, ""),), "code"),
                 ]
@@ -49,7 +49,7 @@ def data_table(record: FactsRecord, provenance: Mapping[str, Any], primary: str)
 
 
 def _labels(split: SplitFacts) -> str:
-    if (target := split.target) is not None and target.mean is not None:
+    if (target := split.target) is not None and None not in (target.min, target.max, target.mean):
         return f"{target.min:.3g} to {target.max:.3g}, mean {target.mean:.3g}"
     top = sorted(split.labels.items(), key=lambda item: -item[1])[:3]
     more = f", {len(split.labels) - 3} more" if len(split.labels) > 3 else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import nan
 from pathlib import Path
 
-from sidequest.errors import RunMismatch, SidequestError
+from sidequest.errors import RunMismatch, SettingsError, SidequestError
 from sidequest.methods.registry import MethodChoice, Methods, choices_of
 from sidequest.numerics.statistics import mean_interval
 from sidequest.progress import Progress
@@ -51,7 +51,10 @@ class Truth:
         loaded = load_suite(suite or (str(beside) if beside.exists() else table.suite))
         if {*table.candidates} < {*loaded.candidates}:  # a table may be of some of the candidates
             loaded = loaded.subset(table.candidates)
-        setup = Setup.of(loaded, table.model, table.train, where=str(path), allow_code=allow_code)
+        try:
+            setup = Setup.of(loaded, table.model, table.train, where=str(path), allow_code=allow_code)
+        except SettingsError as error:
+            raise error if str(path) in str(error) else SettingsError(f"{path}: {error}") from None
         check_consent(setup.model, {}, str(path), allow_code=allow_code)
         provenance = {"data": table.data, "rows": table.rows}
         setup.check_data(provenance, table.candidates, path)

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from scipy import special
 
 from sidequest.errors import SettingsError, unknown
 from sidequest.files import read_json, sealed, write_atomically
 from sidequest.recipe import Recipe
+from sidequest.settings import brief
 
 SHIPPED = Path(__file__).parents[1] / "truth"  # tables that come with sidequest
 # A table whose subsets differ with less certainty than this is noise.
@@ -97,7 +98,21 @@ class TruthTable(BaseModel):
     data: dict[str, dict[str, str]]
     rows: dict[str, dict[str, int]]
     shares: tuple[int, ...] = (0, 1)
-    subsets: tuple[SubsetScores, ...] = Field(min_length=1)
+    subsets: tuple[SubsetScores, ...] = Field(min_length=2)
+
+    @model_validator(mode="after")
+    def _scores_of_every_seed(self) -> TruthTable:
+        if len(self.seeds) < 2 or len({*self.seeds}) < len(self.seeds):
+            raise ValueError(f"seeds: at least two different ones, found {brief(self.seeds)}")
+        if len({subset.auxiliaries for subset in self.subsets}) < len(self.subsets):
+            raise ValueError("subsets: one is there twice")
+        for number, subset in enumerate(self.subsets):
+            for name, scores in (("report", subset.report), ("select", subset.select)):
+                if len(scores) != len(self.seeds) or not np.isfinite(scores).all():
+                    raise ValueError(f"subsets.{number}.{name}: a finite score for each of {len(self.seeds)} seeds")
+            if strange := [name for name in subset.auxiliaries if name not in self.candidates]:
+                raise ValueError(f"subsets.{number}.auxiliaries: {strange[0]!r} is no candidate")
+        return self
 
     @property
     def scores(self) -> np.ndarray:

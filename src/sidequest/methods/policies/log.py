@@ -23,13 +23,14 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sidequest.errors import DataError, SettingsError
+from sidequest.errors import DataError, SettingsError, first_line
+from sidequest.paths import input_file
 
 VERSION = 1
 METADATA = b"sidequest.policy_log"
@@ -86,16 +87,15 @@ def unpack(blocks: Iterable[str]) -> np.ndarray:
 
 def read_log(path: Path) -> PolicyLog:
     """Read one file and check every rule of the format."""
+    input_file(path, "a policy log")
     try:
         table = pq.read_table(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"not a readable parquet file: {error}", file=path) from None
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        raise DataError(f"not a readable parquet file: {first_line(error)}", file=path) from None
     metadata = (table.schema.metadata or {}).get(METADATA)
     if metadata is None:
         raise DataError("not a policy log: the schema's metadata lacks 'sidequest.methods.policies.log'", file=path)
-    about = json.loads(metadata)
-    if about.pop("version") != VERSION:
-        raise DataError(f"this sidequest reads policy logs of version {VERSION}", file=path)
+    about = _about(metadata, path)
     tasks, goal, reward = tuple(about.pop("tasks")), about.pop("goal"), about.pop("reward")
     missing = [name for name in ("step", "task", *NUMBERS) if name not in table.column_names]
     if missing:
@@ -105,12 +105,15 @@ def read_log(path: Path) -> PolicyLog:
     table = table.sort_by("step")
     steps = np.empty(len(table), dtype=STEP)
     number = {name: index for index, name in enumerate(tasks)}
-    for row, name in enumerate(table["task"].to_pylist()):
+    for row, name in enumerate(_values(table, "task", path)):
         if name not in number:
             raise DataError(f"task {name!r} is not among the log's tasks {', '.join(tasks)}", file=path, line=row + 1)
         steps["task"][row] = number[name]
     for column in NUMBERS:
-        steps[column] = table[column].to_numpy()
+        try:
+            steps[column] = table[column].to_numpy()
+        except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+            raise DataError(f"{column} must be a number: {first_line(error)}", file=path) from None
         bad = np.flatnonzero(~np.isfinite(steps[column]))
         if len(bad):
             raise DataError(
@@ -121,6 +124,29 @@ def read_log(path: Path) -> PolicyLog:
         found = steps["propensity"][bad[0]]
         raise DataError(f"a propensity is above 0 and at most 1, found {found}", file=path, line=int(bad[0]) + 1)
     return PolicyLog(tasks, steps, goal, reward, about)
+
+
+def _about(metadata: bytes, path: Path) -> dict[str, Any]:
+    """What the metadata says, once it has the shape that it should."""
+    try:
+        about = json.loads(metadata)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"not a policy log: its metadata is not JSON: {first_line(error)}", file=path) from None
+    if not isinstance(about, dict) or about.pop("version", None) != VERSION:
+        raise DataError(f"this sidequest reads policy logs of version {VERSION}", file=path)
+    tasks = about.get("tasks")
+    if not isinstance(tasks, list) or not all(isinstance(name, str) for name in tasks) or len({*tasks}) < len(tasks):
+        raise DataError("not a policy log: `tasks` is a list of different names", file=path)
+    if about.get("goal") not in ("primary", "average") or about.get("reward") not in get_args(Reward):
+        raise DataError("not a policy log: its goal or its reward is none that there is", file=path)
+    return about
+
+
+def _values(table: pa.Table, column: str, path: Path) -> list[Any]:
+    try:
+        return table[column].to_pylist()
+    except (ValueError, pa.ArrowException) as error:  # bytes that are no text
+        raise DataError(f"{column} cannot be read: {first_line(error)}", file=path) from None
 
 
 def read_logs(places: Sequence[str], tasks: Sequence[str], goal: str) -> list[PolicyLog]:
