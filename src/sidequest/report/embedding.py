@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import gzip
+import hashlib
 import html
 import json
 import re
@@ -53,3 +54,16 @@ def packed_plotly() -> str:
     from plotly.offline import get_plotlyjs
 
     return base64.b64encode(gzip.compress(get_plotlyjs().encode(), compresslevel=9, mtime=0)).decode("ascii")
+
+
+def script_digest(script: str) -> str:
+    """How a content security policy names a script that may run."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
+
+
+@functools.lru_cache(maxsize=1)
+def plotly_digest() -> str:
+    """Of plotly.js as the page unpacks and adds it."""
+    from plotly.offline import get_plotlyjs
+
+    return script_digest(get_plotlyjs())

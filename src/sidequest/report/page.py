@@ -6,8 +6,6 @@ repeat it. All text goes through jinja2's escaping, figures and JSON through `em
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,7 +22,7 @@ from sidequest.records.runs import ExampleTask, FactsRecord, Problem
 from sidequest.records.verdicts import notes
 from sidequest.report import sections
 from sidequest.report.comparison import cost_against_quality, scores_with_intervals
-from sidequest.report.embedding import figure_json, packed_plotly, script_json
+from sidequest.report.embedding import figure_json, packed_plotly, plotly_digest, script_digest, script_json
 from sidequest.report.evidence import Drawing, Sketch, draw, evidence_figures
 from sidequest.report.fits import FitPage, fit_page
 from sidequest.report.primaries import PrimariesPage, primaries_page
@@ -207,8 +205,8 @@ def render(page: Page | PrimariesPage | FitPage) -> str:
     return environment.get_template(page.template).render(
         page=page,
         script=script,
-        # The browser runs the script with this digest and no other: what escaping might miss still would not run.
-        script_digest=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
+        # The browser runs the scripts with these digests and no other: what escaping might miss still would not run.
+        script_digests=[script_digest(script), *([plotly_digest()] if figures else [])],
         figures=script_json(figures),
         plotly=packed_plotly() if figures else "",
         version=__version__,
