@@ -32,7 +32,7 @@ CARDS: dict[str, tuple[Change, list[str]]] = {
     "labels that are numbers": (put("task", "labels", [0, 1]), ["labels"]),
     "10^6 labels": (put("task", "labels", [str(i) for i in range(10**6)]), ["labels"]),
     "an objective that is none": (put("task", "objective", "guessing"), ["objective"]),
-    "another objective": (put("task", "objective", "regression"), ["regression"]),
+    "another objective": (put("task", "objective", "regression"), ["weights"]),
     "tagging of images": (put("task", "objective", "tagging"), ["tagging"]),
     "a form that is none": (put("task", "form", "sound"), ["form"]),
     "another form": (put("task", "form", "text"), ["form"]),
@@ -75,7 +75,7 @@ CARDS: dict[str, tuple[Change, list[str]]] = {
     ),
     "a calibration that is a number": (put("calibration", 3), ["calibration"]),
     "an unknown field": (put("extra", 1), ["extra"]),
-    "a digest of other weights": (put("weights", "0" * 64), ["weights"]),
+    "a digest of other weights": (put("weights", "0" * 64), ["model.safetensors", "digest"]),
     "a digest that is a number": (put("weights", 3), ["weights"]),
     "a reader that is a number": (put("loads_with", 3), ["loads_with"]),
 }

@@ -199,7 +199,7 @@ def _records(good: Good) -> Target:
             (place / path.name).write_bytes(broken_bytes(path.read_bytes(), rng))
         found = read(place / path.name)
         sealed = isinstance(found, Record) and b'"sha256"' in (place / path.name).read_bytes()
-        if sealed and found.to_json() != read(path).to_json():  # not the records: an unknown number equals none
+        if sealed and repr(found) != repr(read(path)):  # not the records themselves: NaN does not equal itself
             raise Silent(f"a sealed {path.name} with another content")
 
     return run

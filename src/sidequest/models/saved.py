@@ -197,7 +197,7 @@ def check_weights(directory: Path, card: ModelCard) -> None:
             raise SettingsError(f"{directory}: files: an exported model's files are inside it, found {name!r}")
         if what_is_at(directory / name) == "other":
             raise SettingsError(f"{directory / name}: one of the weights' files is a pipe or a device")
-    check_files(directory, card.files or ({WEIGHTS: card.weights} if card.weights else {}))
+    check_files(directory, {**card.files, **({WEIGHTS: card.weights} if card.weights else {})})
 
 
 def task_facts(task: Task) -> TaskFacts:

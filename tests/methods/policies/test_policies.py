@@ -314,7 +314,7 @@ class TestSettings:
         ("cls", "values", "message"),
         [
             (CounterfactualSettings, {"entropy_weights": -1}, "at least 0"),
-            (CounterfactualSettings, {"entropy_weights": [0.1, float("nan")]}, "at least 0"),
+            (CounterfactualSettings, {"entropy_weights": [0.1, float("nan")]}, "finite number"),
             (CounterfactualSettings, {"entropy_weights": [0.2, 0.2000000001]}, "six digits"),
             (CounterfactualSettings, {"least_primary_share": 1}, "less than 1"),
             (Exp3SSettings, {"low": 80, "high": 20}, "low is below high"),
