@@ -57,6 +57,10 @@ def serve() -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # workers of a killed process are reaped here
     for name in IMPORTED:
         importlib.import_module(name)
+    from sidequest.search.code_version import selection_code_version, training_code_version
+
+    training_code_version()  # parses all modules: half of a small run's time, and kept for the children
+    selection_code_version()
     gc.freeze()  # a child that collects garbage would copy the memory of all these modules
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
