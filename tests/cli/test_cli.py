@@ -132,7 +132,7 @@ def test_compare_on_digits_resumes_and_shares(run, tmp_path):
         (["compare", "digits", "--set", "gamma=3", "-o", "OUT"], "say which method"),
         (["select", "digits", "-m", "single", "-o", "OUT", "--effort", "3"], "none of these has an effort: single"),
         (["train", "OUT"], "recipe"),
-        (["export", "OUT/recipe.json", "--to", "jsonl", "-o", "OUT"], "no such recipe file"),
+        (["export", "OUT/recipe.json", "--to", "jsonl", "-o", "OUT"], "a recipe is needed here"),
         (["predict", "OUT"], "at least one model directory"),
         (["predict", "OUT", "file.csv"], "not a model directory"),
     ],

@@ -94,7 +94,7 @@ def test_a_budget_stops_a_selection(setup):
 
 
 def test_a_method_that_cannot_decide_early_takes_the_primary_alone(setup):
-    stopped = select(setup, "counterfactual", settings={"steps": 8}, seed=0, budget=0.01)
+    stopped = select(setup, "counterfactual", settings={"steps": 400}, seed=0, budget=0.01)
     assert stopped.tasks == (setup.suite.primary,)
     assert stopped.provenance["stopped_by_budget"] == 0.01
 

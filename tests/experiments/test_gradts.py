@@ -38,6 +38,7 @@ def test_the_small_suite_is_read_alike_in_every_role(shared_data):
     assert {len(each.splits["select"]) for each in tasks.values()} == {60}
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_every_table_and_figure_on_a_tiny_suite(encoder, tmp_path, capsys):
     """Two parts; the second adds a task, and only that one is computed."""

@@ -43,6 +43,7 @@ def test_the_small_suite_is_read_alike_in_every_role(shared_data):
     assert few.suite["rte"].splits["report"] is tasks["rte"].splits["report"]
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_every_table_and_figure_on_a_tiny_suite(word_bert, tmp_path, capsys):
     tasks = {

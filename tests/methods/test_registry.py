@@ -59,7 +59,7 @@ class NoName(LargestGain):
         ("autosem", {"trails": 8}, "Did you mean 'trials'?"),
         ("autosem", 8, "a dictionary or a settings object, found int"),
         (AutoSeM(trials=8), {"trials": 9}, "not both"),
-        ("nowhere.py:Method", None, "no file"),
+        ("nowhere.py:Method", None, "no such file"),
         (f"{FILE}:LargestGian", None, "Did you mean 'LargestGain'?"),
         (f"{FILE}:Phase", None, "a subclass of sidequest.Method"),
     ],

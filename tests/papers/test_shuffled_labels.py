@@ -1,5 +1,7 @@
 """αVIL excludes a candidate with shuffled labels, where the primary's own training does not overfit *select*."""
 
+from typing import Any
+
 import pytest
 
 from sidequest.methods.alphavil.alphavil import AlphaVIL, AlphaVILSettings
@@ -12,12 +14,13 @@ from sidequest.tasks.digits import digits_suite
 OTHERS = ("parity", "large", "bottom-right", "ink")
 
 
-def recipe_of(seed: int, rows: dict[str, int], epochs: int) -> Recipe:
+def recipe_of(seed: int, rows: dict[str, int], epochs: int, **settings: Any) -> Recipe:
     suite = digits_suite(seed, rows=rows, report_rows=10)
     train = {"epochs": epochs, "learning_rate": 0.002, "max_batches": None, "batch_size": 32, "patience": None}
     setup = Setup.of(suite, {"kind": "alphavil"}, train)
     learner = setup.learner(seed)
-    method = AlphaVIL(AlphaVILSettings(alpha_rate=0.05), seed=seed)
+    published = {"alpha_rate": 0.05, "weight_on": "loss", "rescale": False}
+    method = AlphaVIL(AlphaVILSettings(**{**published, **settings}), seed=seed)
     return run_method(method, learner, setup.pool, LocalTrials(learner, setup.train), single_run_work=1.0)
 
 
@@ -35,6 +38,14 @@ def test_the_weight_of_shuffled_labels_goes_to_zero(seed):
     assert weights["top-left"] > 1
     assert recipe.auxiliaries == ()
     assert recipe.verdict.startswith("no auxiliary helps")
+
+
+@pytest.mark.statistical
+def test_on_the_learning_rate_it_falls_too():
+    """The default under AdamW is slower: after six epochs the share was 0.17 to 0.22 in three seeds, from 0.5 at the start."""
+    rows = {**dict.fromkeys(OTHERS, 0), "top-left": 1200, "shuffled": 1200}
+    recipe = recipe_of(0, rows, 6, weight_on="auto", rescale=True)
+    assert share(recipe.evidence["weights"]) < 0.35
 
 
 @pytest.mark.slow

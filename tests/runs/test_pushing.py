@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from sidequest.cli import app
 from sidequest.cli import main as run_main
-from sidequest.errors import SettingsError
+from sidequest.errors import Damaged, SettingsError
 from sidequest.runs.pushing import files_of, model_directory, push_model
 from tests.helpers.trained import trained_digits
 
@@ -135,7 +135,7 @@ def test_a_hub_that_is_not_there(model, monkeypatch):
 def test_what_is_damaged_or_has_no_card_is_not_sent(hub, model, tmp_path):
     weights = (model / "model.safetensors").read_bytes()
     (model / "model.safetensors").write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
-    with pytest.raises(SettingsError, match="not those that were exported"):
+    with pytest.raises(Damaged, match="does not fit the digest"):
         push_model(model, "me/emotions")
     (model / "model.safetensors").write_bytes(weights)
     (model / "README.md").unlink()

@@ -1,8 +1,9 @@
 """What a candidate's labels know of the primary's, by read-outs of frozen features: the `LabelScreen` power of `TorchLearner`.
 
 A candidate's read-out, fitted on its own rows, is applied to the primary's train rows; how well its outputs alone tell the
-primary's targets, by cross-validation, is the score. No training run, and only *train* is looked at. What it cannot see is what
-shared layers would learn, so it may order candidates but not choose among them.
+primary's targets, by cross-validation, is the score, less what the outputs of a read-out of its shuffled labels tell: ten random
+directions of the features know more of the targets than one, whatever they were fitted to. No training run, and only *train* is
+looked at. What it cannot see is what shared layers would learn, so it may order candidates but not choose among them.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from sidequest.learning.torch.core import Core
-from sidequest.models.readout import Features, fit
+from sidequest.models.readout import Features, ReadOut, fit
 from sidequest.tasks.examples import Examples
+from sidequest.tasks.permuted import permuted
 from sidequest.tasks.task import Form, Objective, Task
 
 ROWS = 400  # of the primary, at most
@@ -35,9 +37,17 @@ class LabelScreening:
             or candidate.objective is Objective.CHOICE
         ):
             return math.nan  # their read-outs do not see the same features
-        read_out = core.family.read_out(candidate)
-        if read_out is None:
+        own = core.family.read_out(candidate)
+        if own is None:
             return math.nan
+        standardise = core.family.scales[task].standardise
+        shuffled = replace(own, model=fit(permuted(candidate, 0), own.features_of, standardise))
+        return self._told(task, own) - self._told(task, shuffled)
+
+    def _told(self, task: str, read_out: ReadOut) -> float:
+        """How much better than a constant a read-out's outputs tell the primary's targets."""
+        core = self._core
+        primary = core.task(core.suite.primary)
         apart = replace(read_out, task=primary)
 
         def outputs(_: Task, examples: Examples) -> Features:
