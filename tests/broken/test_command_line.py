@@ -76,7 +76,7 @@ VALUES: dict[str, tuple[list[str], list[str]]] = {
     "a device of 10^9": ([*SELECT, "--device", "cuda:999999999"], ["cuda"]),
     "storage that is none": ([*SELECT, "-m", "heu-size", "--storage", "mysq://x"], ["storage", "mysq"]),
     "storage that is a word": ([*SELECT, "-m", "heu-size", "--storage", "trials"], ["storage", "trials"]),
-    "storage without a driver": ([*SELECT, "-m", "heu-size", "--storage", "postgresql://h/x"], ["storage"]),
+    "storage without a driver": ([*SELECT, "-m", "heu-size", "--storage", "postgresql://h/x"], ["PostgreSQL"]),
     "an unknown option": ([*SELECT, "--sede", "1"], ["--sede"]),
     "an unknown command": (["selct", "{images}"], ["selct"]),
     "two suites": (["check", "{images}", "{images}"], ["argument"]),

@@ -121,7 +121,7 @@ def test_hashing_is_found_in_a_fresh_process():
     [
         (Restless, "`total` says 2"),
         (Spender, "costs 0x"),
-        (Inventor, "do not exist"),
+        (Inventor, "there is no task"),
         (Disloyal, "never trains on the primary"),
         (Forgetful, "same seed"),
         (OrderBound, "order of the candidates"),
