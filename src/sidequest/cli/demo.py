@@ -11,7 +11,7 @@ from sidequest.cli.common import MOST_SEEDS, DeviceOption, WorkersOption, whole
 
 NAME = "demo"
 HELP = (
-    "The whole way on an embedded suite of handwritten digits, in about two minutes on two cores.\n\n"
+    "The whole way on an embedded suite of handwritten digits, in about three minutes on two cores.\n\n"
     "Example: sidequest demo -o runs/demo"
 )
 NEEDS_ARGUMENTS = False
@@ -21,7 +21,7 @@ def command(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to put the results.")] = Path("runs/demo"),
     seeds: Annotated[
         int, typer.Option("--seeds", parser=whole(2, MOST_SEEDS), metavar="N", help="How many seeds.")
-    ] = 5,
+    ] = 3,
     workers: WorkersOption = None,
     device: DeviceOption = None,
 ) -> None:
