@@ -76,13 +76,12 @@ def measure_pending(seeds: int) -> None:
         regrets = []
         for seed in range(seeds):
             target = surface(space, seed)
-            settings = stage2.HedgeSettings(trials=20, pending=pending)
-            search = stage2.make_search(2, settings, seed)
+            mixing = stage2.Hedge(stage2.HedgeSettings(trials=20, pending=pending))
+            search = mixing.search(2, seed)
             trials: list[stage2.Trial] = []
             while len(trials) < search.budget:
-                (found,) = stage2.upcoming(trials, search, settings, 1)
-                mixture = found.mixture
-                trials.append(stage2.Trial(mixture=mixture, scores=[target.trial(mixture)], source=found.source))
+                (found,) = stage2.upcoming(trials, search, mixing, 1)
+                trials.append(stage2.Trial(suggestion=found, scores=[target.trial(found.mixture)]))
             best = search.best(stage2.history_of(trials, 1))
             regrets.append(100 * target.regret(trials[best].mixture))
         rounds = -(-6 // pending) + -(-14 // pending)

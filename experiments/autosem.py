@@ -25,6 +25,7 @@ from experiments import Options
 from experiments.data import data_directory
 from sidequest.files import write_json
 from sidequest.formatting import between, signed
+from sidequest.methods.autosem.stage2 import phase_of
 from sidequest.methods.base import Plan
 from sidequest.model_settings import AutosemSettings, ModelSettings
 from sidequest.numerics.mixture_search import RandomSearch
@@ -196,7 +197,7 @@ def random_search(setup: Setup, recipe: Recipe) -> list[float]:
     space = MixtureSpace(len(stage2["tasks"]), given["max_primary"], given["max_auxiliary"])
     search = RandomSearch(space, given["trials"], seed)
     plans = [
-        Plan(phases=(stage2.phase_of(recipe.primary, stage2["tasks"], suggestion.mixture),), seed=seed)
+        Plan(phases=(phase_of(recipe.primary, stage2["tasks"], suggestion.mixture),), seed=seed)
         for suggestion in search.suggest((), search.budget)
     ]
     return np.maximum.accumulate([result.score for result in local_trials(setup).run(plans)]).tolist()

@@ -28,6 +28,8 @@ Departures from the paper
 from __future__ import annotations
 
 import functools
+from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -65,28 +67,39 @@ class AutoSeMState(State):
     trials: list[stage2.Trial] = []
 
 
+@dataclass(frozen=True)
+class Stages:
+    """What a variant of AutoSeM is made of.
+
+    select: stage 1; None: every candidate is selected, or `tasks`, which win over it. mix: stage 2; None: equal parts.
+    """
+
+    select: stage1.BanditSettings | None = None
+    mix: stage2.Mixing | None = None
+    tasks: tuple[str, ...] | None = None
+
+
 class _AutoSeM(Method[SettingsT, AutoSeMState]):
-    """Both stages. A variant without one of them says so by its settings: those that it has not, it does not run."""
+    """The stages that a variant names, one after the other."""
 
     paper = "Guo, Pasunuru and Bansal 2019, AutoSeM"
     returns = "mixture"
     anytime = True  # in stage 2, by its trials so far; in stage 1 nothing is selected yet
     State = AutoSeMState
 
-    @property
-    def _stage1(self) -> stage1.BanditSettings | None:
-        return self.settings if isinstance(self.settings, stage1.BanditSettings) else None
+    @abstractmethod
+    def _make_stages(self) -> Stages: ...
 
-    @property
-    def _stage2(self) -> stage2.MixingSettings | None:
-        return self.settings if isinstance(self.settings, stage2.MixingSettings) else None
+    @functools.cached_property
+    def stages(self) -> Stages:
+        return self._make_stages()
 
     def _search(self, state: AutoSeMState) -> MixtureSearch | None:
-        if self._stage2 is None or state.selected is None:
+        if self.stages.mix is None or state.selected is None:
             return None
         number = len(state.selected)
         if number not in self._searches:
-            self._searches[number] = stage2.make_search(number, self._stage2, self.seed)
+            self._searches[number] = self.stages.mix.search(number, self.seed)
         return self._searches[number]
 
     @functools.cached_property
@@ -95,14 +108,14 @@ class _AutoSeM(Method[SettingsT, AutoSeMState]):
         return {}
 
     def start(self, pool: Pool, rng: np.random.Generator) -> AutoSeMState:
-        arms = stage1.start(pool, self._stage1 or stage1.BanditSettings())
+        arms = stage1.start(pool, self.stages.select or stage1.BanditSettings())
         return AutoSeMState(primary=pool.primary, bandit=arms, selected=self._given(pool))
 
     def _given(self, pool: Pool) -> list[str] | None:
         """Auxiliaries for which no bandit is needed; None: stage 1 is to select them."""
-        tasks = self.settings.tasks if isinstance(self.settings, GivenTasks) else None
+        tasks = self.stages.tasks
         if tasks is None:
-            return None if self._stage1 is not None and pool.candidates else list(pool.candidates)
+            return None if self.stages.select is not None and pool.candidates else list(pool.candidates)
         for name in tasks:
             if name == pool.primary:
                 raise SettingsError(f"method {self.name!r}: tasks: {name!r} is the primary; name auxiliaries only")
@@ -111,53 +124,53 @@ class _AutoSeM(Method[SettingsT, AutoSeMState]):
         return sorted(set(tasks))
 
     def round(self, state: AutoSeMState, learner: Learner, rng: np.random.Generator) -> AutoSeMState:
-        settings = self._stage1
+        settings = self.stages.select
         assert settings is not None  # without stage 1, `start` has selected
         arms = stage1.play(state.bandit, learner, rng, settings)
         selected = stage1.select(arms, settings) if len(arms.pulled) >= settings.rounds else None
         return state.model_copy(update={"bandit": arms, "selected": selected})
 
     def ask(self, state: AutoSeMState, n: int) -> list[Plan]:
-        search = self._search(state)
-        if search is None or self._stage2 is None or state.selected is None:
+        search, mix = self._search(state), self.stages.mix
+        if search is None or mix is None or state.selected is None:
             return []
-        return stage2.plans(state.primary, state.selected, state.trials, search, self._stage2, n)
+        return stage2.plans(state.primary, state.selected, state.trials, search, mix, n)
 
     def tell(self, state: AutoSeMState, plan: Plan, score: float) -> AutoSeMState:
         return state.model_copy(update={"trials": stage2.told(state.trials, plan, score)})
 
     def done(self, state: AutoSeMState) -> bool:
-        search = self._search(state)
-        if search is None or self._stage2 is None:
+        search, mix = self._search(state), self.stages.mix
+        if search is None or mix is None:
             return state.selected is not None
-        return stage2.done(state.trials, search, self._stage2.runs)
+        return stage2.done(state.trials, search, mix.settings.runs)
 
     def total(self, state: AutoSeMState) -> int:
-        rounds = self._stage1.rounds if self._stage1 is not None else 0
-        trials = self._stage2.trials * self._stage2.runs if self._stage2 is not None else 0
-        return rounds + trials
+        select, mix = self.stages.select, self.stages.mix
+        rounds = select.rounds if select is not None else 0
+        return rounds + (mix.settings.trials * mix.settings.runs if mix is not None else 0)
 
     def journal(self, state: AutoSeMState) -> dict[str, Any]:
         if state.trials:
             last = state.trials[-1]
-            return {"mixture": ":".join(map(str, last.mixture)), "score": last.score, "source": last.source}
+            return {"mixture": ":".join(map(str, last.mixture)), "score": last.score, "source": last.suggestion.source}
         if not state.bandit.pulled:
             return {}
         arms = state.bandit
         return {"arm": arms.arms[arms.pulled[-1]], "reward": arms.rewards[-1], "score": arms.scores[-1]}
 
     def recipe(self, state: AutoSeMState) -> Recipe:
-        selected, search = state.selected or [], self._search(state)
+        selected, search, mix = state.selected or [], self._search(state), self.stages.mix
         evidence: dict[str, Any] = {"selected": selected}
-        if self._stage1 is not None and state.bandit.pulled:
-            evidence["stage1"] = stage1.evidence(state.bandit, self._stage1)
+        if self.stages.select is not None and state.bandit.pulled:
+            evidence["stage1"] = stage1.evidence(state.bandit, self.stages.select)
         mixture, verdict = (1,) * (1 + len(selected)), f"selected {', '.join(selected) or 'no auxiliary'}"
         note = stage1.ties_note(state.bandit)
-        if search is not None and self._stage2 is not None and state.trials:
-            trials = stage2.decided(state.trials, self._stage2.runs)
+        if search is not None and mix is not None and state.trials:
+            trials = stage2.decided(state.trials, mix.settings.runs)
             best = search.best(stage2.observations(trials))
             mixture = trials[best].mixture
-            evidence["stage2"] = stage2.evidence(selected, trials, self._stage2, search) | {"best": best}
+            evidence["stage2"] = stage2.evidence(selected, trials, mix, search) | {"best": best}
             verdict = stage2.verdict(state.primary, evidence["stage2"])
         phase = stage2.phase_of(state.primary, selected, mixture)
         verdict = f"{verdict}; {note}" if note else verdict
@@ -173,6 +186,9 @@ class AutoSeMP1(_AutoSeM[stage1.BanditSettings]):
     returns = "tasks"
     Settings = stage1.BanditSettings
 
+    def _make_stages(self) -> Stages:
+        return Stages(select=self.settings)
+
 
 class AutoSeMSettings(stage1.BanditSettings, stage2.HedgeSettings, GivenTasks):
     pass
@@ -185,6 +201,9 @@ class AutoSeM(_AutoSeM[AutoSeMSettings]):
     summary = "a bandit selects auxiliaries, then a Gaussian process finds their mixing ratio in 20 trainings"
     cost = "stage 1, and 20 trainings"
     Settings = AutoSeMSettings
+
+    def _make_stages(self) -> Stages:
+        return Stages(select=self.settings, mix=stage2.Hedge(self.settings), tasks=self.settings.tasks)
 
 
 class AutoSeMNoStage1Settings(stage2.HedgeSettings, GivenTasks):
@@ -199,6 +218,9 @@ class AutoSeMNoStage1(_AutoSeM[AutoSeMNoStage1Settings]):
     cost = "20 trainings"
     Settings = AutoSeMNoStage1Settings
 
+    def _make_stages(self) -> Stages:
+        return Stages(mix=stage2.Hedge(self.settings), tasks=self.settings.tasks)
+
 
 class AutoSeMGridSettings(stage1.BanditSettings, stage2.MixingSettings, GivenTasks):
     pass
@@ -211,3 +233,6 @@ class AutoSeMGrid(_AutoSeM[AutoSeMGridSettings]):
     summary = "the bandit's auxiliaries with a grid of mixing ratios instead of the Gaussian process"
     cost = "stage 1, and up to 20 trainings"
     Settings = AutoSeMGridSettings
+
+    def _make_stages(self) -> Stages:
+        return Stages(select=self.settings, mix=stage2.Grid(self.settings), tasks=self.settings.tasks)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -50,43 +52,73 @@ class HedgeSettings(MixingSettings):
 
 
 class Trial(BaseModel):
-    """A mixture that was tried: the primary's ratio first, then the auxiliaries' in name order.
-
-    scores: one per run. source: `design`, `grid` or an acquisition function. mean, deviation: what the process expected
-    of it before.
-    """
+    """A mixture that was tried: as it was suggested, and a score for each of its runs."""
 
     model_config = ConfigDict(extra="forbid")
 
-    mixture: tuple[int, ...]
+    suggestion: Suggestion
     scores: list[float]
-    source: str
-    mean: float | None = None
-    deviation: float | None = None
-    probabilities: dict[str, float] | None = None
+
+    @property
+    def mixture(self) -> Mixture:
+        """The primary's ratio first, then the auxiliaries' in name order."""
+        return self.suggestion.mixture
 
     @property
     def score(self) -> float:
         return float(np.mean(self.scores))
 
 
-def make_search(n_auxiliaries: int, settings: MixingSettings, seed: int) -> MixtureSearch:
-    """GP-Hedge if there are settings for it, else a grid with the same number of trials."""
-    space = MixtureSpace(n_auxiliaries, settings.max_primary, settings.max_auxiliary)
-    if not isinstance(settings, HedgeSettings):
-        return GridSearch(space, settings.trials, seed)
-    return HedgeSearch(
-        space,
-        settings.trials,
-        seed,
-        initial=settings.initial,
-        design=settings.design,
-        choose=settings.choose,
-        nu={"5/2": 2.5, "3/2": 1.5}[settings.matern],
-        xi=settings.xi,
-        kappa=settings.kappa,
-        eta=settings.eta,
-    )
+@dataclass(frozen=True)
+class Mixing(ABC):
+    """A way to find a mixture: `Grid` or `Hedge`."""
+
+    settings: MixingSettings
+
+    @property
+    def pending(self) -> int:
+        """How many trainings may be under way at once without a score of theirs being known."""
+        return 1
+
+    @abstractmethod
+    def search(self, n_auxiliaries: int, seed: int) -> MixtureSearch: ...
+
+    def space(self, n_auxiliaries: int) -> MixtureSpace:
+        return MixtureSpace(n_auxiliaries, self.settings.max_primary, self.settings.max_auxiliary)
+
+
+@dataclass(frozen=True)
+class Grid(Mixing):
+    """A grid of ratios, whatever its points score (Table 2, "w/o Stage-2")."""
+
+    def search(self, n_auxiliaries: int, seed: int) -> MixtureSearch:
+        return GridSearch(self.space(n_auxiliaries), self.settings.trials, seed)
+
+
+@dataclass(frozen=True)
+class Hedge(Mixing):
+    """A Gaussian process, and a portfolio of acquisition functions that chooses the next mixture by it (Sec. 3.4)."""
+
+    settings: HedgeSettings
+
+    @property
+    def pending(self) -> int:
+        return self.settings.pending
+
+    def search(self, n_auxiliaries: int, seed: int) -> MixtureSearch:
+        given = self.settings
+        return HedgeSearch(
+            self.space(n_auxiliaries),
+            given.trials,
+            seed,
+            initial=given.initial,
+            design=given.design,
+            choose=given.choose,
+            nu={"5/2": 2.5, "3/2": 1.5}[given.matern],
+            xi=given.xi,
+            kappa=given.kappa,
+            eta=given.eta,
+        )
 
 
 def decided(trials: Sequence[Trial], runs: int) -> list[Trial]:
@@ -114,35 +146,35 @@ def plans(
     auxiliaries: Sequence[str],
     trials: Sequence[Trial],
     search: MixtureSearch,
-    settings: MixingSettings,
+    mixing: Mixing,
     n: int,
 ) -> list[Plan]:
     """Up to n training runs to do now: first the runs that a mixture still lacks, then new mixtures."""
-    runs = settings.runs
+    runs = mixing.settings.runs
     seeds = run_seeds(search.seed, runs)
     unfinished = [trial for trial in trials if len(trial.scores) < runs]
-    wanted = [(Suggestion(t.mixture, t.source), seed) for t in unfinished for seed in seeds[len(t.scores) :]]
-    ahead = list(upcoming(trials, search, settings, -(-(n - len(wanted)) // runs))) if len(wanted) < n else []
+    wanted = [(t.suggestion, seed) for t in unfinished for seed in seeds[len(t.scores) :]]
+    ahead = list(upcoming(trials, search, mixing, -(-(n - len(wanted)) // runs))) if len(wanted) < n else []
     wanted += [(suggestion, seed) for suggestion in ahead for seed in seeds]
     return [_plan(primary, auxiliaries, suggestion, seed) for suggestion, seed in wanted[:n]]
 
 
-def upcoming(trials: Sequence[Trial], search: MixtureSearch, settings: MixingSettings, n: int) -> Iterator[Suggestion]:
+def upcoming(trials: Sequence[Trial], search: MixtureSearch, mixing: Mixing, n: int) -> Iterator[Suggestion]:
     """Up to n new mixtures that follow from the scores so far.
 
     Mixture number k is decided by the scores of all but the `pending` - 1 mixtures before it, whether the others are known by
     then or not: so it is the same mixture with one worker and with many.
     """
-    known = len(history_of(trials, settings.runs))
+    runs = mixing.settings.runs
+    known = len(history_of(trials, runs))
     mixtures = [trial.mixture for trial in trials]
-    pending = settings.pending if isinstance(settings, HedgeSettings) else 1
     for _ in range(n):
         number = len(mixtures)
-        seen = search.seen(number, pending)
+        seen = search.seen(number, mixing.pending)
         if seen > known:
             return
         # The history of these trials alone: what a diverged one counts as depends on the others.
-        found = search.suggest(history_of(trials[:seen], settings.runs), 1, mixtures[seen:])
+        found = search.suggest(history_of(trials[:seen], runs), 1, mixtures[seen:])
         if not found:
             return
         mixtures.append(found[0].mixture)
@@ -161,14 +193,13 @@ def _plan(primary: str, auxiliaries: Sequence[str], suggestion: Suggestion, seed
         phases=(phase_of(primary, auxiliaries, suggestion.mixture),),
         seed=seed,
         label=f"{':'.join(map(str, suggestion.mixture))} ({suggestion.source})",
-        note={
-            "mixture": list(suggestion.mixture),
-            "source": suggestion.source,
-            "mean": suggestion.mean,
-            "deviation": suggestion.deviation,
-            "probabilities": suggestion.probabilities,
-        },
+        note={"suggestion": _plain(suggestion)},
     )
+
+
+def _plain(suggestion: Suggestion) -> dict[str, Any]:
+    """As JSON has it."""
+    return asdict(suggestion) | {"mixture": list(suggestion.mixture)}
 
 
 def phase_of(primary: str, auxiliaries: Sequence[str], mixture: Mixture) -> Phase:
@@ -180,12 +211,12 @@ def phase_of(primary: str, auxiliaries: Sequence[str], mixture: Mixture) -> Phas
 
 def told(trials: Sequence[Trial], plan: Plan, score: float) -> list[Trial]:
     """The trials after a run's score is known."""
-    mixture = tuple(plan.note["mixture"])
+    first = Trial(suggestion=plan.note["suggestion"], scores=[score])
     for index, trial in enumerate(trials):
-        if trial.mixture == mixture:
+        if trial.mixture == first.mixture:
             more = trial.model_copy(update={"scores": [*trial.scores, score]})
             return [*trials[:index], more, *trials[index + 1 :]]
-    return [*trials, Trial(**{**plan.note, "mixture": mixture}, scores=[score])]
+    return [*trials, first]
 
 
 def done(trials: Sequence[Trial], search: MixtureSearch, runs: int) -> bool:
@@ -193,13 +224,13 @@ def done(trials: Sequence[Trial], search: MixtureSearch, runs: int) -> bool:
 
 
 def evidence(
-    auxiliaries: Sequence[str], trials: Sequence[Trial], settings: MixingSettings, search: MixtureSearch
+    auxiliaries: Sequence[str], trials: Sequence[Trial], mixing: Mixing, search: MixtureSearch
 ) -> dict[str, Any]:
     """Every trial that the decision rests on with what the process expected before and expects after all, and its
     hyper-parameters: the whole surface can be drawn from this."""
-    rows = [trial.model_dump(mode="json") | {"score": trial.score} for trial in trials]
+    rows = [_plain(trial.suggestion) | {"scores": trial.scores, "score": trial.score} for trial in trials]
     out: dict[str, Any] = {
-        "settings": settings.model_dump(
+        "settings": mixing.settings.model_dump(
             mode="json", include={*MixingSettings.model_fields, *HedgeSettings.model_fields}
         ),
         "tasks": list(auxiliaries),
