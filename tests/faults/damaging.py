@@ -55,7 +55,7 @@ def other_numbers(path: Path) -> None:
         save_file(tensors, path)
     else:
         text = path.read_text()
-        found = list(re.finditer(r"(?<=[ .:])\d(?=[\d,\s}\]])", text))
+        found = list(re.finditer(r"(?<=[ .:])\d(?=[\d,\s}\]])", text)) or list(re.finditer(r"\d", text))
         at = found[len(found) // 2].start()
         path.write_text(text[:at] + str((int(text[at]) + 1) % 10) + text[at + 1 :])
 

@@ -62,7 +62,7 @@ STORED = [
         for name in ("record.json", "now/state.json", "now/state.safetensors", "best/state.safetensors")
     ),
     Stored("images-exp3s", "work/run/journal.jsonl", kept="killed"),
-    Stored("images-autosem", "work/run/trials.log", kept="killed"),
+    Stored("images-autosem-no-stage1", "work/run/trials.log", kept="killed"),
     Stored("images-exp3s", "work/run/run.json", kept="killed", recovers=False),
     Stored("images-compare", "work/run/heu-type/seed-0/outcome.json", kept="all"),
     Stored("images-compare", "work/run/heu-type/seed-0/predictions.npz", kept="all"),
