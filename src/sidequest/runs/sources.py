@@ -158,7 +158,7 @@ def _suite(given: str | Suite | None, directory: Path, source: Path) -> Suite:
     if given is not None:
         return load_suite(given)
     if not (directory / "run.json").exists():
-        raise SettingsError(f"{source}: no run directory around it knows the suite; give --suite")
+        raise SettingsError(f"{source}: there is no run.json beside it that names the suite; give --suite")
     return load_suite(read_run(directory).suite_path)
 
 
