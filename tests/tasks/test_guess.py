@@ -422,5 +422,7 @@ def test_decimal_commas_do_not_hide_the_semicolons(write: Write) -> None:
     assert tasks["ads"]["delimiter"] == ";"
     assert tasks["ads"]["label"] == "topic"
     path.write_text(path.read_text().replace(";a\n", "\n").replace(";b\n", "\n").replace(";topic", ""))
-    with pytest.raises(SidequestError, match="'price' holds numbers with a decimal comma"):
-        guess(write, path)
+    tasks, notes = guess(write, path)
+    found = {key: tasks["ads"][key] for key in ("objective", "label", "decimal")}
+    assert found == {"objective": "regression", "label": "price", "decimal": ","}
+    assert "numbers such as 0,10; if these are two labels" in "\n".join(notes)

@@ -455,3 +455,18 @@ def test_unlabelled_numbers_and_rows_in_memory() -> None:
     task = make_task("n", "regression", data, unlabelled="drop")
     assert sum(map(len, task.splits.values())) == 39
     assert 3 not in np.concatenate([rows.ids for rows in task.splits.values()])
+
+
+def test_numbers_with_a_decimal_comma(write: Write) -> None:
+    """Refused with what to say; read when it is said; a point is then refused."""
+    base = write("r.csv", reviews(100).replace(",", ";").replace(".", ",")).parent
+    spec = {"objective": "regression", "train": "r.csv", "text": "body", "label": "price", "delimiter": ";"}
+    with pytest.raises(SidequestError, match=r"found '0,0' \(100 such rows\)\. `decimal: ','` reads numbers"):
+        load_task("r", spec, base)
+    task = load_task("r", spec | {"decimal": ","}, base)
+    assert task.train.target.tolist() == [i / 10 for i in task.train.ids]
+    (base / "r.csv").write_text((base / "r.csv").read_text().replace("0,3", "0.3"))
+    with pytest.raises(SidequestError, match=r"found '0\.3' \(1 such rows\)\. With `decimal: ','` a number has no point"):
+        load_task("r", spec | {"decimal": ","}, base)
+    with pytest.raises(SidequestError, match="`decimal:` means nothing for a classification task"):
+        load_task("r", spec | {"decimal": ",", "objective": "classification"}, base)

@@ -127,7 +127,7 @@ class Task:
             raise SettingsError(
                 f"task {self.name!r}: the objective cannot be guessed: {error}; say objective="
             ) from None
-        keys = ("objective", "label_separator", "labels") if chosen else guess.fields
+        keys = ("objective", "label_separator", "labels", "decimal") if chosen else guess.fields
         guessed = {key: guess.fields[key] for key in keys if key in guess.fields}
         if "label" in named:
             guessed.pop("labels", None)

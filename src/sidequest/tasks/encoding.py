@@ -17,7 +17,7 @@ from sidequest.tasks.targets import Labels, as_iob2, class_indices, label_texts,
 from sidequest.tasks.task import Objective, Task
 
 Target: TypeAlias = "np.ndarray | pa.Array"
-TARGET_FIELDS = {"label", "tags", "labels", "label_separator", "allow_empty", "tag_scheme", "no_label"}
+TARGET_FIELDS = {"label", "tags", "labels", "label_separator", "allow_empty", "tag_scheme", "no_label", "decimal"}
 
 # (labels as written, the label list, the table for messages) → target
 _ENCODERS: dict[Objective, Callable[[Target, Labels, Table], Target]] = {
@@ -36,7 +36,7 @@ def written_target(
     columns: which columns `label` or `tags` are; a multi-label task without `label` has 0/1 columns.
     """
     if objective is Objective.REGRESSION:
-        return numbers(table, columns["label"])
+        return numbers(table, columns["label"], spec.decimal)
     if objective is Objective.TAGGING:
         return tag_texts(table, columns["tags"], inputs["tokens"])
     if objective is not Objective.MULTILABEL:

@@ -47,6 +47,7 @@ class TaskSpec(ReadSettings):
     tag_scheme: `iob` turns IOB1 into IOB2, `plain` leaves tags alone; `auto`: `iob` if all tags look like B-X, I-X or O.
     limit: at most so many labelled rows for train and a carved select together, a stratified sample; see `splits`.
     unlabelled: what to do with rows whose label is missing; no_label: texts that stand for a missing label, such as SNLI's `-`.
+    decimal: regression: the mark before the decimals of a number that is written as text.
     shuffle_labels: permute the targets of train and select, a deliberately harmful control.
     """
 
@@ -74,6 +75,7 @@ class TaskSpec(ReadSettings):
     tag_scheme: Literal["auto", "iob", "plain"] = "auto"
     unlabelled: Literal["refuse", "drop"] = "refuse"
     no_label: tuple[str, ...] = ()
+    decimal: Literal[".", ","] = "."
 
     class_weights: Literal["balanced"] | dict[str, PositiveWeight] | None = None
     metric: tuple[str, ...] | None = None
@@ -192,6 +194,8 @@ class TaskSpec(ReadSettings):
             faults.append(f"`choices:` is one column of lists, or at least two columns; found {list(self.choices)}")
         if self.objective is Objective.REGRESSION and self.labels is not None:
             faults.append("`labels:` means nothing for a regression task: its target is a number")
+        if self.objective is not Objective.REGRESSION and "decimal" in self.model_fields_set:
+            faults.append(f"`decimal:` means nothing for a {self.objective} task: its target is no number")
         if self.objective not in LABELLED and self.class_weights is not None:
             faults.append(f"`class_weights:` means nothing for a {self.objective} task: it has no classes")
         return [*faults, *self._multilabel_faults()]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,7 @@ from sidequest.tasks.spans import iob1_to_iob2, is_iob
 from sidequest.tasks.spec import ColumnName
 
 LARGEST_TARGET = 1e100  # of a regression: the square of more is no number
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
 @dataclass(frozen=True)
@@ -80,19 +83,23 @@ def class_codes(texts: pa.StringArray, labels: Labels) -> tuple[list[str], np.nd
     return distinct, np.asarray(coded.indices, dtype=np.int64), index_of
 
 
-def numbers(table: Table, column: ColumnName) -> np.ndarray:
-    """float64 [n], finite."""
+def numbers(table: Table, column: ColumnName, decimal: Literal[".", ","] = ".") -> np.ndarray:
+    """float64 [n], finite. decimal: the mark before the decimals of a number that is written as text."""
     name = table.name_of(column)
     values: Column = table.columns[name]
     array = pa.array(values) if isinstance(values, np.ndarray) and values.ndim == 1 else values
     if isinstance(array, np.ndarray) or pa.types.is_nested(array.type):
         raise DataError(f"column {name!r} should hold one number per row", file=table.source)
+    plain = array
     if pa.types.is_string(array.type):
-        array = pc.utf8_trim_whitespace(array)
+        plain = pc.utf8_trim_whitespace(array)
+        if decimal == ",":  # a point would mark thousands or decimals: nobody can tell which
+            pointed = pc.match_substring(plain, ".")
+            plain = pc.if_else(pointed, pa.scalar(None, pa.string()), pc.replace_substring(plain, ",", "."))
     try:
-        target = np.asarray(pc.fill_null(array.cast(pa.float64()), np.nan), dtype=np.float64)
+        target = np.asarray(pc.fill_null(plain.cast(pa.float64()), np.nan), dtype=np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        target = np.array([_float_or_nan(value) for value in array.to_pylist()])
+        target = np.array([_float_or_nan(value) for value in plain.to_pylist()])
     wrong = ~np.isfinite(target)
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -101,6 +108,10 @@ def numbers(table: Table, column: ColumnName) -> np.ndarray:
         message = f"column {name!r} must be a finite number, found {shown} ({int(wrong.sum())} such rows)"
         if value is None or not str(value).strip():
             message += ". `unlabelled: drop` leaves rows without one out"
+        elif decimal == "." and DECIMAL_COMMA.fullmatch(str(value)):
+            message += ". `decimal: ','` reads numbers with a decimal comma"
+        elif decimal == "," and "." in str(value):
+            message += ". With `decimal: ','` a number has no point"
         raise table.fault(row, message)
     if (far := np.abs(target) > LARGEST_TARGET).any():
         row = int(np.argmax(far))

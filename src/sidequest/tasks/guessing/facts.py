@@ -42,6 +42,7 @@ class Facts:
     words: float = 0.0
     numeric: bool = False
     whole: bool = False
+    comma: bool = False  # numbers with a decimal comma
     written_as_text: bool = False  # a date, a time or an address
 
     @property
@@ -110,14 +111,22 @@ def facts_of(name: str, position: int, column: Any) -> Facts:
     counts = [(entry["values"], entry["counts"]) for entry in table.take(pa.array(order)).to_pylist()]
     words = np.asarray(pc.list_value_length(pc.utf8_split_whitespace(texts)))
     numeric, whole = _numeric(texts)
+    comma = not numeric and form == "plain" and _has_decimal_commas(texts)
     dated = len(texts) > 0 and bool(pc.all(pc.match_substring_regex(texts, NEVER_TEXT)).as_py())
     mean = float(words.mean()) if len(words) else 0.0
-    return Facts(name, position, rows, form, filled, missing, tuple(counts), mean, numeric, whole, dated)
+    return Facts(name, position, rows, form, filled, missing, tuple(counts), mean, numeric or comma, whole, comma, dated)
 
 
 def _whole_numbers(column: pa.Array, texts: pa.Array) -> pa.Array:
     """JSON's and parquet's 1.0 as 1, as the labels of a task will be written."""
     return pc.replace_substring_regex(texts, r"^(-?\d+)\.0$", r"\1") if pa.types.is_floating(column.type) else texts
+
+
+def _has_decimal_commas(texts: pa.Array) -> bool:
+    """Whether all are numbers if a comma stands before decimals."""
+    if not len(texts) or not pc.all(pc.match_substring_regex(texts, r"^[+-]?\d+(,\d+)?$")).as_py():
+        return False
+    return bool(pc.any(pc.match_substring(texts, ",")).as_py())
 
 
 def _numeric(texts: pa.Array) -> tuple[bool, bool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,6 @@ LIKELY = -40  # a column that scores less is not taken for a label: its name spe
 ONE_HOT_COLUMNS = 3  # so many neighbouring 0/1 columns are the labels of one multi-label task
 BALANCED = 0.75  # above this share of one class, accuracy would praise whoever always says it
 SHOWN = 5
-DECIMAL_COMMA = re.compile(r"-?\d+(,\d+)?$")
 
 
 @dataclass(frozen=True)
@@ -153,13 +151,6 @@ def why_no_label(facts: list[Facts], candidates: Sequence[Label]) -> str:
         return (
             f"column {written[0]!r} holds records. For several labels in a row write lists such as ['a', 'b'], or texts such as "
             "'a;b' with `label_separator:`"
-        )
-    plain = [(f, [value for value, _ in f.counts]) for f in facts if f.form == "plain"]
-    commas = [f for f, values in plain if all(map(DECIMAL_COMMA.match, values)) and "," in "".join(values)]
-    if commas:
-        return (
-            f"column {commas[0].name!r} holds numbers with a decimal comma, such as {commas[0].counts[0][0]!r}, which are texts "
-            f"here; write them with a point. Columns are {names}"
         )
     generated = [f.name for f in facts if f.name.lower() in GENERATION_NAMES and f.words > 3]
     if generated:
