@@ -54,6 +54,8 @@ VALUES: dict[str, tuple[list[str], list[str]]] = {
     "a budget of words": ([*COMPARE, "--budget", "some"], ["budget", "some"]),
     "no sample": ([*ORACLE, "--sample", "0"], ["sample", "0"]),
     "a sample of 10^12": ([*ORACLE, "--sample", "1000000000000"], ["sample"]),
+    "one training": ([*TUNE, "--trainings", "1"], ["trainings", "1"]),
+    "tune 1": ([*COMPARE, "--tune", "1"], ["--tune", "1"]),
     "no trainings": ([*TUNE, "--trainings", "0"], ["trainings", "0"]),
     "10^9 trainings": ([*TUNE, "--trainings", "1000000000"], ["trainings"]),
     "tune 0": ([*COMPARE, "--tune", "0"], ["--tune", "0"]),

@@ -54,6 +54,16 @@ def test_a_second_tuning_trains_nothing_and_another_seed_differs(setup, monkeypa
     assert tune(setup, 5, seed=1).tried != first.tried
 
 
+@pytest.mark.parametrize(("trainings", "splits", "settings"), [(2, 1, 2), (3, 1, 3), (4, 2, 2)])
+def test_a_few_trainings_still_try_other_settings(setup, trainings, splits, settings):
+    quick = dataclasses.replace(setup, train=setup.train.model_copy(update={"epochs": 2}))
+    tuned = tune(quick, trainings)
+    assert (tuned.trainings, tuned.splits) == (trainings, splits)
+    assert len(tuned.tried) == settings
+    with pytest.raises(SettingsError, match="at least 2 trainings, found 1"):
+        tune(quick, 1)
+
+
 def test_a_killed_tuning_ends_in_the_same_bytes(setup, tmp_path, monkeypatch):
     whole = tune(setup, 5)
     monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "another"))

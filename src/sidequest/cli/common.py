@@ -200,8 +200,8 @@ def tuned(setup: Setup, tune: str | None) -> Setup:
         if what_is_at(Path(tune)) != "file":
             raise SettingsError(f"--tune takes a number of trainings or a file of `sidequest tune`, found {tune!r}")
         return Tuning.read(Path(tune)).apply(setup)
-    if len(tune) > 5 or not 1 <= int(tune) <= 10_000:
-        raise SettingsError(f"--tune takes 1 to 10000 trainings, found {tune[:40]}")
+    if len(tune) > 5 or not 2 <= int(tune) <= 10_000:
+        raise SettingsError(f"--tune takes 2 to 10000 trainings, found {tune[:40]}")
     tuning = tune_visibly(setup, int(tune), workers=default_workers())
     typer.echo(tuning.summary, err=True)
     for warning in tuning.at_edge:

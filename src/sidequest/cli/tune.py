@@ -44,7 +44,7 @@ def command(
     suite: SuiteArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path("tuning.json"),
     trainings: Annotated[
-        int, typer.Option("--trainings", parser=whole(1, 10_000), metavar="N", help="Trainings of the primary alone.")
+        int, typer.Option("--trainings", parser=whole(2, 10_000), metavar="N", help="Trainings of the primary alone.")
     ] = 24,
     model: ModelOption = None,
     encoder: EncoderOption = None,

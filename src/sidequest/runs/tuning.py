@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import optuna
 
 VERSION = 1
+SEARCH_VERSION = 2  # of what is proposed and on which splits: tunings of another are not found again
 ENOUGH_ROWS = 1000  # of *select*: its standard error of an accuracy is then below 1.6 points
 SPLITS = 3
 TRAININGS = 24
@@ -168,12 +169,15 @@ def tune(
 ) -> Tuning:
     """Train the primary alone up to that many times and say which settings are best on *select*.
 
+    trainings: at least two, the defaults and others. Fewer than six take fewer splits.
     workers: trainings at once. Those that come next unless something is pruned are begun ahead; what is found does not depend
     on it.
     """
+    if trainings < 2:
+        raise SettingsError(f"tuning compares settings, which takes at least 2 trainings, found {trainings}")
     sweep()
     setup = Setup(setup.suite.subset([]), setup.model, setup.train)
-    key = digest({"facts": setup.facts([]), "trainings": trainings, "seed": seed, "version": VERSION})
+    key = digest({"facts": setup.facts([]), "trainings": trainings, "seed": seed, "version": [VERSION, SEARCH_VERSION]})
 
     def make(_: Path) -> dict[str, Any]:
         setup.prepare(progress)
@@ -190,7 +194,7 @@ class _Search:
 
     def __init__(self, setup: Setup, trainings: int, seed: int, progress: Progress | None) -> None:
         self.setup, self.trainings, self.seed, self.progress = setup, trainings, seed, progress
-        self.suites = resplit(setup.suite, seed)
+        self.suites = resplit(setup.suite, seed)[: max(1, trainings // 2)]  # so that other settings are tried at all
         self.kind = setup.model.kind
         card = setup.suite.tasks[setup.suite.primary].card
         self.space = search_space(self.kind, card, setup.model, setup.train)
