@@ -466,7 +466,9 @@ def test_numbers_with_a_decimal_comma(write: Write) -> None:
     task = load_task("r", spec | {"decimal": ","}, base)
     assert task.train.target.tolist() == [i / 10 for i in task.train.ids]
     (base / "r.csv").write_text((base / "r.csv").read_text().replace("0,3", "0.3"))
-    with pytest.raises(SidequestError, match=r"found '0\.3' \(1 such rows\)\. With `decimal: ','` a number has no point"):
+    with pytest.raises(
+        SidequestError, match=r"found '0\.3' \(1 such rows\)\. With `decimal: ','` a number has no point"
+    ):
         load_task("r", spec | {"decimal": ","}, base)
     with pytest.raises(SidequestError, match="`decimal:` means nothing for a classification task"):
         load_task("r", spec | {"decimal": ",", "objective": "classification"}, base)

@@ -174,7 +174,9 @@ def _label_fields(label: Label, fields: dict[str, Any], remarks: dict[str, str])
         fields["label_separator"] = label.separator
     if label.objective == "regression" and first.comma:
         fields["decimal"] = ","
-        remarks["decimal"] = f"numbers such as {first.counts[0][0]}; if these are two labels: multi-label, `label_separator`"
+        remarks["decimal"] = (
+            f"numbers such as {first.counts[0][0]}; if these are two labels: multi-label, `label_separator`"
+        )
     if label.objective == "multi-label":
         if first.filled < first.rows:
             fields["allow_empty"] = True

@@ -114,7 +114,9 @@ def facts_of(name: str, position: int, column: Any) -> Facts:
     comma = not numeric and form == "plain" and _has_decimal_commas(texts)
     dated = len(texts) > 0 and bool(pc.all(pc.match_substring_regex(texts, NEVER_TEXT)).as_py())
     mean = float(words.mean()) if len(words) else 0.0
-    return Facts(name, position, rows, form, filled, missing, tuple(counts), mean, numeric or comma, whole, comma, dated)
+    return Facts(
+        name, position, rows, form, filled, missing, tuple(counts), mean, numeric or comma, whole, comma, dated
+    )
 
 
 def _whole_numbers(column: pa.Array, texts: pa.Array) -> pa.Array:
