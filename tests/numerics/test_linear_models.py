@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import approx_fprime
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
 
-from sidequest.numerics import linear_models
+from sidequest.numerics import folds
 from sidequest.numerics.likelihoods import Choice, Sigmoids, Softmax
 from sidequest.numerics.linear_models import GRID, logistic, ridge
 
@@ -72,7 +72,7 @@ def test_softmax_is_scikit_learns(n, d, classes):
 
 def test_many_rows_give_the_solution_of_the_whole(monkeypatch):
     """More rows than the strength is chosen on: the second fit, in the coordinates of the first, ends where scikit-learn does."""
-    monkeypatch.setattr(linear_models, "CHOOSING_ROWS", 50)
+    monkeypatch.setattr(folds, "CHOOSING_ROWS", 50)
     x, labels, _ = rows_of(400, 80)
     reference = LogisticRegression(C=0.1, tol=1e-10, max_iter=10_000).fit(standardised(x), labels)
     model = logistic(x, Softmax(labels, 3), 10.0, tolerance=1e-7)

@@ -1,6 +1,6 @@
 """The linear read-out of a task from a frozen encoder's features: what an engineer tries first, and what models start from.
 
-Classification is a softmax, multiple choice a softmax over the scores of a row's choices, tagging a softmax per word, several
+Classification is a softmax, multiple choice one over the scores of a row's choices, tagging a softmax per word, several
 labels a sigmoid each, regression a ridge. The strength of regularisation is chosen by cross-validation on *train*, and nothing
 but *train* is looked at. A read-out is a function of the features and the rows, not of any seed of training; it is kept on disk
 under the content of both.
@@ -20,6 +20,7 @@ import numpy as np
 
 from sidequest.errors import SidequestError
 from sidequest.files import digest
+from sidequest.models.cosine_start import or_cosine
 from sidequest.numerics.likelihoods import Choice, Sigmoids, Softmax
 from sidequest.numerics.linear_models import LinearModel, logistic, ridge
 from sidequest.store import ContentStore, Entry, save_arrays
@@ -27,7 +28,7 @@ from sidequest.tasks.examples import Examples
 from sidequest.tasks.splits import generator, limit
 from sidequest.tasks.task import Objective, Task
 
-VERSION = 2  # of the fit: a change of meaning must not find old read-outs
+VERSION = 3  # of the fit: a change of meaning must not find old read-outs
 # Rows × features of a fit, at most: 160 MB in float64. Of more rows a stratified sample is taken.
 FIT_VALUES = 20_000_000
 CHUNK = 2_000  # rows whose features are in memory at once when predicting
@@ -143,7 +144,9 @@ def _fitted(
         return logistic(x, Sigmoids(np.asarray(target), weights), importance=importance)
     if task.objective == Objective.CHOICE:
         assert features.counts is not None
-        return logistic(x, Choice(np.asarray(target), features.counts), importance=importance)
+        choice = Choice(np.asarray(target), features.counts)
+        model = logistic(x, choice, importance=importance)
+        return model if importance is None else or_cosine(model, x, choice, importance)
     if task.objective == Objective.TAGGING:
         assert features.counts is not None
         tags = target.flatten().to_numpy(zero_copy_only=False)

@@ -21,14 +21,12 @@ from typing import Any
 
 import numpy as np
 
+from sidequest.numerics.folds import folds_of, sample_of
 from sidequest.numerics.likelihoods import Choice, Loss, present_classes
 
 # Strengths per mean squared length of a row, strong to weak. Weaker than the last, a model of hundreds of features and rows
 # reproduces its training rows.
 GRID = 10.0 ** np.arange(2.0, -4.01, -0.5)
-FOLDS = 5
-# Rows on which the strength is chosen, at most: with more rows it matters less and costs more.
-CHOOSING_ROWS = 1_000
 # In coordinates of equal curvature a function with the gradient g is about ½|g|² above its least value. The coarse bound is for
 # models that are only compared by their loss on held-out rows.
 TOLERANCE, COARSE = 5e-3, 1e-1
@@ -74,7 +72,7 @@ def ridge(
     y = np.asarray(targets, dtype=np.float64)
     losses: dict[float, float] = {}
     if strength is None:
-        sample = _sample(len(x), seed)
+        sample = sample_of(len(x), seed)
         basis = _Basis.of(x if len(sample) == len(x) else x[sample])
         strengths = GRID * basis.unit
         losses = _leave_one_out(basis, y[sample], strengths) if len(x) > 2 else {}
@@ -102,12 +100,12 @@ def logistic(
     """
     present, loss = present_classes(loss)
     x, mean, scale = _standardised(features, importance)
-    samples = _sample(len(loss), seed, groups)
+    samples = sample_of(len(loss), seed, groups)
     part = x if len(samples) == len(loss) else x[loss.rows(samples)]
     basis = _Basis.of(part)
     losses: dict[float, float] = {}
     if strength is None:
-        folds = _folds(loss.strata[samples], None if groups is None else groups[samples], seed)
+        folds = folds_of(loss.strata[samples], None if groups is None else groups[samples], seed)
         losses = _cross_validate(basis, loss.take(samples), folds)
         strength = min(losses, key=losses.__getitem__) if losses else basis.unit
     some = loss.take(samples)
@@ -316,34 +314,3 @@ def _with_absent(weight: np.ndarray, bias: np.ndarray, present: np.ndarray) -> t
     all_biases = np.full(len(present), bias.min(initial=0.0) - 1.0)
     all_biases[present] = bias
     return all_weights, all_biases
-
-
-def _sample(n: int, seed: int, groups: np.ndarray | None = None) -> np.ndarray:
-    """Positions of at most CHOOSING_ROWS samples, in order; whole groups where there are groups."""
-    if n <= CHOOSING_ROWS:
-        return np.arange(n)
-    rng = np.random.default_rng(seed)
-    if groups is None:
-        return np.sort(rng.choice(n, CHOOSING_ROWS, replace=False))
-    _, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    order = rng.permutation(len(sizes))
-    fits = np.cumsum(sizes[order]) <= CHOOSING_ROWS
-    fits[0] = True
-    chosen = np.zeros(len(sizes), dtype=bool)
-    chosen[order[fits]] = True
-    return np.flatnonzero(chosen[number])[:CHOOSING_ROWS]
-
-
-def _folds(strata: np.ndarray, groups: np.ndarray | None, seed: int) -> list[np.ndarray]:
-    """Positions per fold: every stratum spread over all folds as evenly as can be, or whole groups at random."""
-    rng = np.random.default_rng([seed, 1])
-    if groups is not None:
-        _, number = np.unique(groups, return_inverse=True)
-        count = int(number.max(initial=-1)) + 1
-        fold = (rng.permutation(count) % FOLDS)[number]
-    else:
-        shuffled = rng.permutation(len(strata))
-        order = shuffled[np.argsort(strata[shuffled], kind="stable")]
-        fold = np.empty(len(strata), dtype=np.int64)
-        fold[order] = np.arange(len(strata)) % FOLDS
-    return [part for number in range(FOLDS) if len(part := np.flatnonzero(fold == number))]
