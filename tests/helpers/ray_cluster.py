@@ -15,6 +15,7 @@ needs_ray = pytest.mark.skipif(
 def two_nodes(directory):
     """The cluster and its second node; both end with the block."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's own 15 lets everything else on a busy machine go first
     import ray
     from ray.cluster_utils import Cluster
 
