@@ -64,12 +64,12 @@ class ContentStore:
     def get(self, key: str) -> Entry | None:
         """None: there is no such entry, or it is damaged."""
         found = self._read(key)
-        if found is None and (remote := shared_blobs()) is not None and remote.fetch(self._name(key), self._place(key)):
+        if found is None and (remote := shared_blobs()) is not None and remote.fetch(self._name(key), self.place(key)):
             found = self._read(key)
         return found
 
     def _read(self, key: str) -> Entry | None:
-        place = self._place(key)
+        place = self.place(key)
         try:
             record = read_json(place / ENTRY, must_be_sealed=True)
             if not isinstance(record, dict) or record.get("key") != key:
@@ -83,23 +83,24 @@ class ContentStore:
         """Write an entry, if it is not there or damaged. make: fills a directory with files and gives the plain data."""
         if (entry := self.get(key)) is not None:  # a second writer would only add a chance to be killed
             return entry
-        with atomic_directory(self._place(key)) as fresh:
+        with atomic_directory(self.place(key)) as fresh:
             data = make(fresh)
             write_json(fresh / ENTRY, {"key": key, "data": data, "files": file_digests(fresh)})
         if (remote := shared_blobs()) is not None:
-            remote.send(self._place(key), self._name(key))
-        return Entry(self._place(key), data, made=True)
+            remote.send(self.place(key), self._name(key))
+        return Entry(self.place(key), data, made=True)
 
     def get_or_make(self, key: str, make: Make) -> Entry:
         """The entry, made by one process if it is not there."""
-        entry, lock = self.get(key), self._place(key).with_suffix(".lock")
+        entry, lock = self.get(key), self.place(key).with_suffix(".lock")
         if entry is not None:
             remove_stale(lock)  # its maker may have been killed before it could
             return entry
         with locked(lock):
             return self.get(key) or self.put(key, make)  # another process may have been at it
 
-    def _place(self, key: str) -> Path:
+    def place(self, key: str) -> Path:
+        """The directory of an entry, whether it is there or not."""
         return self.directory / key[:2] / key
 
     def _name(self, key: str) -> str:

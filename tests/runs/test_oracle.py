@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from sidequest.cli import app
-from sidequest.errors import RunMismatch, SettingsError
+from sidequest.errors import RunMismatch, SettingsError, SidequestError
 from sidequest.recipe import Phase, Recipe
 from sidequest.runs.oracle import mixtures, oracle, some_subsets
 from sidequest.runs.scoring import Truth, judge
@@ -40,6 +40,30 @@ def test_all_subsets_of_few_candidates_and_a_sample_of_many():
     assert some_subsets([f"t{i}" for i in range(12)]) == many
     assert len(some_subsets(["a", "b", "c"], sample=5)) == 5
     assert len(some_subsets(["a", "b"], sample=100)) == 4
+
+
+def test_a_subset_that_fails_fails_alone(small_digits, tmp_path, monkeypatch):
+    from sidequest.runs import oracle as room
+
+    setup, _, table, cache = small_digits
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(cache))
+    whole, trained = room.train_once, []
+
+    def breaks(setup, recipe, seed, *rest):
+        trained.append(recipe)
+        if seed == 1 and len(recipe.tasks) == 3:
+            raise ValueError("too much")
+        return whole(setup, recipe, seed, *rest)
+
+    monkeypatch.setattr(room, "train_once", breaks)
+    with pytest.raises(
+        SidequestError, match=r"(?s)1 of 8 trainings failed.*the same command repeats.*seed 1: ValueError: too much"
+    ) as error:
+        oracle(setup, [0, 1], tmp_path / "t.json", command="c", suite="digits")
+    assert len(trained) == 8  # all others ended
+    assert "\n- {" in str(error.value)
+    monkeypatch.setattr(room, "train_once", whole)
+    assert oracle(setup, [0, 1], tmp_path / "t.json", command="c", suite="digits").subsets == table.subsets
 
 
 def test_signal_equals_a_two_way_analysis_of_variance():

@@ -53,7 +53,7 @@ def own_directory(directory: Path) -> Iterator[Path]:
     import tempfile
 
     from sidequest.learning.torch.processes import group
-    from sidequest.runs.travelling import pack, unpack
+    from sidequest.runs.luggage import pack, unpack
 
     with tempfile.TemporaryDirectory(prefix="sidequest-rank-") as place:
         os.environ["SIDEQUEST_CACHE"] = str(Path(place) / "cache")

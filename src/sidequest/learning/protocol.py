@@ -213,6 +213,17 @@ class HeadImportance(Protocol):
 
 
 @dataclass(frozen=True)
+class HeadMatrix:
+    """A piece of work: `head_importance` of a task."""
+
+    task: str
+    warmup: Warmup
+
+    def __str__(self) -> str:
+        return f"heads of {self.task}"
+
+
+@dataclass(frozen=True)
 class Discrimination:
     """How a task-discriminative model is trained, and how rows are ranked with it (similarity sampling).
 
@@ -260,6 +271,21 @@ class TaskDiscriminator(Protocol):
     def pooled_features(self, task: str, ids: np.ndarray, discrimination: Discrimination) -> np.ndarray:
         """The trained model's pooled output for train rows by id, float32 [n, width]; charged as one look at these rows."""
         ...
+
+
+@dataclass(frozen=True)
+class RankedChunk:
+    """A piece of work: `rank_chunk` of a discriminator that is trained."""
+
+    task: str
+    chunk: int
+    discrimination: Discrimination
+
+    def __str__(self) -> str:
+        return f"ranking of {self.task}, chunk {self.chunk + 1}"
+
+
+Piece = HeadMatrix | RankedChunk  # what a worker can compute before a method's round asks for it; kept by content
 
 
 # What people call a power; one that a third party adds is called by the name of its protocol.

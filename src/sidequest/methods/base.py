@@ -24,7 +24,8 @@ They run at the same time, on as many workers as there are. The driver tells one
 and asks again: what it is then given begins with the plans that it was given before. So a method's decisions do not depend on
 the number of workers or on which of them is quicker, and its state needs no list of what is pending: `ask` gives it. A method
 that cannot say what it wants before it knows a score gives one plan. One that decides with scores outstanding does so by a
-setting (`pending` of AutoSeM), never by `n`.
+setting (`pending` of AutoSeM), never by `n`. Rounds follow each other, but what they will ask of the learner's powers may be
+known before (`ahead`): head matrices of tasks, chunks of a ranking. Workers compute it, and the rounds find it.
 
 Rules. State is a pydantic model of plain data; a method keeps nothing on itself. `rng` is made anew for each call from (seed,
 number of the call), so nothing about randomness needs saving. A method never imports torch and never sees *report*: it is maths
@@ -34,13 +35,14 @@ and decisions. It must not depend on the order of the candidates in the suite.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from sidequest.errors import SettingsError
-from sidequest.learning.protocol import Learner
+from sidequest.learning.protocol import Learner, Piece
 from sidequest.recipe import Phase, Recipe
 from sidequest.settings import Checked, Settings, parse
 from sidequest.tasks.pool import Pool
@@ -149,6 +151,11 @@ class Method(ABC, Generic[SettingsT, StateT]):
     def round(self, state: StateT, learner: Learner, rng: np.random.Generator) -> StateT:
         """The state after one small stretch of work on the learner."""
         raise TypeError(f"{self.name} has no rounds")
+
+    def ahead(self, state: StateT) -> Sequence[Piece]:
+        """Pieces of work that the rounds to come will ask the learner's powers for, whatever else happens. They are independent
+        of each other, so workers compute them at the same time; a round then finds them, and is charged as if it had not."""
+        return ()
 
     def improved(self, state: StateT) -> bool:
         """For a method that trains the model: whether the last round left the best model so far, to be kept."""

@@ -112,6 +112,13 @@ class Family(ABC):
     def inputs(self, task: Task, examples: Examples) -> Inputs:
         """Rows of a task as inputs of this family's models."""
 
+    def packed_states(self) -> dict[str, Any]:
+        """What making inputs has computed and kept on disk, for a machine without this disk."""
+        return {}
+
+    def take_in_states(self, packed: dict[str, Any]) -> None:  # noqa: B027 - a family without states has nothing to keep
+        """Keep what another machine has packed."""
+
     @abstractmethod
     def build(self, seed: int) -> MultiTaskModel:
         """A new model with a head for every task of the suite."""

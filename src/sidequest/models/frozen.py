@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from sidequest.models.direct_path import feature_widths, text_features
 from sidequest.models.encoders import resolve
 from sidequest.models.readout import Features
 from sidequest.models.saved import ENCODER, copy_encoder, task_state, write_card, write_weights
-from sidequest.models.states import FrozenEncoder, States, View
+from sidequest.models.states import Elsewhere, FrozenEncoder, Packed, States, View
 from sidequest.models.store import Rows
 from sidequest.models.tokenising import Texts, has_pairs
 from sidequest.tasks.examples import Examples
@@ -56,6 +56,7 @@ class EncoderStates:
     def __init__(self, frozen: FrozenEncoder, *, persist: bool = True) -> None:
         self.frozen, self.persist = frozen, persist
         self.progress: Progress | None = None
+        self.elsewhere: Elsewhere | None = None  # computes what is missing in other processes
         self._states: dict[View, States] = {}
 
     def of(self, view: View) -> States:
@@ -63,19 +64,27 @@ class EncoderStates:
             self._states[view] = States(self.frozen, view, persist=self.persist)
         return self._states[view]
 
+    def packed(self) -> dict[str, Packed]:
+        """The states of all texts that were asked for, for a machine without this disk."""
+        return {view: states.packed() for view, states in self._states.items()}
+
+    def take_in(self, packed: Mapping[str, Packed]) -> None:
+        for view, states in packed.items():
+            self.of(cast(View, view)).take_in(states)
+
     def locate(self, task: Task, examples: Examples, view: View) -> Located:
         """Find (and where needed compute) the states of a task's texts, each different text once."""
         texts = Texts.of(task, examples)
         places: dict[str, int] = {}
         first = _number(texts.first, places)
         second = None if texts.second is None else _number(texts.second, places)
-        return Located(self.of(view).rows(list(places), self.progress), first, second, texts.counts)
+        return Located(self.of(view).rows(list(places), self.progress, self.elsewhere), first, second, texts.counts)
 
     def words(self, examples: Examples) -> tuple[Rows, np.ndarray]:
         """The states of sentences to tag, and the number of words of each; one without words still has a state."""
         sentences = examples.columns["tokens"].to_pylist()
         counts = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
-        return self.of("words").rows(sentences, self.progress), counts
+        return self.of("words").rows(sentences, self.progress, self.elsewhere), counts
 
     def features(self, task: Task, examples: Examples, view: View = "pooled") -> Features:
         """What a linear read-out sees: a text's vector u; of a pair u, v, u ⋆ v, |u − v| and the cosine; a word's states of all
@@ -131,6 +140,12 @@ class FrozenFamily(Family):
 
     def features_key(self) -> Any:
         return [self.text_view, *self.states.facts()]
+
+    def packed_states(self) -> dict[str, Any]:
+        return self.states.packed()
+
+    def take_in_states(self, packed: dict[str, Any]) -> None:
+        self.states.take_in(packed)
 
     def statistics(self) -> np.ndarray | None:
         """States of the primary's train rows, over which means and deviations are taken; None for an exported model, which

@@ -18,7 +18,7 @@ States may differ in the last bit between machines and between batches in which 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
@@ -49,6 +49,10 @@ HALF_MAX = float(np.finfo(np.float16).max)
 
 View = Literal["tokens", "words", "pooled", "layers"]
 Text = str | Sequence[str]  # a sentence to tag is given as its words
+Encoded = tuple[np.ndarray, np.ndarray]  # values [sum of lengths, ...], lengths [n]
+# Encodes batches of texts in other processes: each batch's number and states, in any order.
+Elsewhere = Callable[[View, Sequence[list[Text]]], Iterator[tuple[int, Encoded]]]
+Packed = tuple[np.ndarray, np.ndarray, np.ndarray]  # keys [n], lengths [n], values [sum of lengths, ...]
 
 
 @dataclass(frozen=True)
@@ -125,8 +129,8 @@ class FrozenEncoder:
         length = self.max_length if limit is None else min(self.max_length, limit)
         return tokenise_texts(self.tokeniser, texts, None, length, types=False)
 
-    def encode(self, tokens: Tokens, positions: np.ndarray, view: View) -> tuple[np.ndarray, np.ndarray]:
-        """The states of these texts: (values [sum of lengths, ...], lengths [n])."""
+    def encode(self, tokens: Tokens, positions: np.ndarray, view: View) -> Encoded:
+        """The states of these texts."""
         ids = tokens.ids
         lengths = ids.lengths[positions]
         inside = torch.from_numpy(mask(lengths, int(lengths.max()))).to(self.device)
@@ -180,6 +184,7 @@ class States:
         tail = (encoder.width,) if view == "pooled" else (encoder.depth, encoder.width)
         dtype: type[np.generic] = np.float32 if view == "pooled" else np.float16
         self.store = Store(self._directory() if persist else None, tail, dtype)
+        self._asked: list[np.ndarray] = []  # keys of all texts that were asked for
 
     def _directory(self) -> Any:
         frozen = self.encoder
@@ -190,31 +195,49 @@ class States:
         key = digest([VERSION, frozen.fingerprint, self.view, depth, length, precision, *cut])
         return cache_directory() / "states" / f"{self.view}-{key[:32]}"
 
-    def rows(self, texts: Sequence[Text], progress: Progress | None = None) -> Rows:
-        """Where the states of these texts are; those that are missing are computed first."""
+    def rows(self, texts: Sequence[Text], progress: Progress | None = None, elsewhere: Elsewhere | None = None) -> Rows:
+        """Where the states of these texts are; those that are missing are computed first, here or elsewhere."""
         keys = np.array([item_key(_plain(text)) for text in texts], dtype="S16")
+        self._asked.append(keys)
         if (self.store.find(keys)[:, 0] < 0).any():
             with self.store.writing():
                 unique, first = np.unique(keys, return_index=True)
                 missing = self.store.find(unique)[:, 0] < 0
                 if missing.any():
-                    self._compute(unique[missing], [texts[i] for i in first[missing]], progress)
+                    self._compute(unique[missing], [texts[i] for i in first[missing]], progress, elsewhere)
         return self.store.rows(keys)
 
-    def _compute(self, keys: np.ndarray, texts: list[Text], progress: Progress | None) -> None:
+    def packed(self) -> Packed:
+        """The states of all texts that were asked for, for a machine without this disk."""
+        keys = np.unique(np.concatenate([np.zeros(0, "S16"), *self._asked]))
+        rows = self.store.rows(keys)
+        return keys, rows.lengths, rows.gather(np.arange(len(keys)))
+
+    def take_in(self, packed: Packed) -> None:
+        """Keep what another machine has packed, unless it is here."""
+        keys, lengths, values = packed
+        with self.store.writing():
+            if (self.store.find(keys)[:, 0] < 0).any():
+                self.store.append(keys, lengths, values)
+
+    def _compute(
+        self, keys: np.ndarray, texts: list[Text], progress: Progress | None, elsewhere: Elsewhere | None
+    ) -> None:
         tokens = self.encoder.tokenise(texts, self.view)
         lengths = tokens.ids.lengths
         if self.view in ("tokens", "words"):
             self._check_space(int(lengths.sum()))
-        order = np.argsort(-lengths, kind="stable")
-        room = batch_tokens(self.encoder.device)
+        batches = _batches(lengths, batch_tokens(self.encoder.device))
+        computed: Iterator[tuple[int, Encoded]]
+        if elsewhere is not None and len(batches) > 1:
+            computed = elsewhere(self.view, [[texts[i] for i in batch] for batch in batches])
+        else:
+            computed = enumerate(self.encoder.encode(tokens, batch, self.view) for batch in batches)
         shard = _Shard(self.store)
         done = 0
         try:
-            while done < len(order):
-                # The first is the longest of those left, so all are padded to it.
-                batch = order[done : done + max(1, room // int(lengths[order[done]]))]
-                values, counts = self.encoder.encode(tokens, batch, self.view)
+            for number, (values, counts) in computed:
+                batch = batches[number]
                 if not np.isfinite(values).all():
                     raise SidequestError(
                         f"model.encoder={self.encoder.encoder.name}: its states are not finite: its weights are damaged"
@@ -222,7 +245,7 @@ class States:
                 shard.add(keys[batch], counts, values)
                 done += len(batch)
                 if progress is not None:
-                    progress(done, len(order))
+                    progress(done, len(texts))
         finally:  # an interruption keeps what was computed
             shard.flush()
 
@@ -239,6 +262,15 @@ class States:
                 f"{free / 1e9:.1f} GB are free in {cache_directory()}: keep fewer layers (model.layers=2) or rows, or "
                 "set SIDEQUEST_CACHE to another disk"
             )
+
+
+def _batches(lengths: np.ndarray, room: int) -> list[np.ndarray]:
+    """Positions of texts, the longest first, so many together as have room when padded to the longest of them."""
+    order, done, batches = np.argsort(-lengths, kind="stable"), 0, []
+    while done < len(order):
+        batches.append(order[done : done + max(1, room // int(lengths[order[done]]))])
+        done += len(batches[-1])
+    return batches
 
 
 class _Shard:

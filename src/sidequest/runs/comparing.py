@@ -12,14 +12,17 @@ import math
 import statistics
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sidequest.errors import SettingsError
+import numpy as np
+
+from sidequest.errors import SettingsError, SidequestError
 from sidequest.files import atomic_file
 from sidequest.formatting import fixed
+from sidequest.methods.base import Method
 from sidequest.methods.registry import MethodChoice, MethodClass, Methods, choices_of
 from sidequest.progress import Progress
 from sidequest.records.comparisons import Comparison, MissingCell, Outcome
@@ -29,10 +32,12 @@ from sidequest.runs.controls import has_probe, long_batches
 from sidequest.runs.driver import check_kind, check_requirements
 from sidequest.runs.growing import changes_since, comparison_before
 from sidequest.runs.holding import holding
+from sidequest.runs.luggage import Luggage
 from sidequest.runs.pages import write_run_page
+from sidequest.runs.pieces import Pieces
 from sidequest.runs.setup import Setup
 from sidequest.runs.summarising import AVERAGE_BASELINE, BASELINE, baseline_of, summarise
-from sidequest.runs.travelling import Luggage, ReturnedCell, TravellingJob, attempt_away
+from sidequest.runs.travelling import ReturnedCell, TravellingJob, attempt_away
 from sidequest.search.executors import Executor, Session, WorkerJournal, as_executor, run_in
 
 CHANCE = "random-subset"
@@ -132,6 +137,7 @@ class _Table:
         self.sized_by_others = (
             CHANCE in self.methods and "size" not in self.methods[CHANCE].settings and bool(self.chosen_by)
         )
+        self.pieces = Pieces(self.setup, self.executor, self.directory, progress=self.progress)
         self.with_long = bool(suite.candidates) and suite.goal != "average"
 
     @property
@@ -167,7 +173,8 @@ class _Table:
 
     def run(self) -> None:
         if any(finished(job.directory) is None for job in self.first):
-            self.setup.prepare(self.progress)
+            self.setup.prepare(self.progress, self.executor)
+            self._compute_ahead()
         with ExitStack() as stack:
             self._stack = stack
             self._run(self.first)
@@ -175,6 +182,20 @@ class _Table:
         self.outcomes = [o for o in self.outcomes if o.method != PROBE] + [
             o.model_copy(update={"seed": seed}) for o in self.outcomes if o.method == PROBE for seed in self.seeds
         ]
+
+    def _compute_ahead(self) -> None:
+        """What is known at the start of cells and shared by some of them (head matrices of tasks): each piece is a job."""
+        if self.executor.is_here:
+            return
+        left = {job.method for job in self.first if finished(job.directory) is None}
+        for name, choice in self.methods.items():
+            for seed in self.seeds if name in left else ():
+                method = choice.make(seed)
+                if type(method).ahead is not Method.ahead:
+                    with suppress(SidequestError):  # the cell says what is wrong
+                        state = method.start(self.setup.pool, np.random.default_rng([seed, 0]))
+                        self.pieces.add(method.ahead(state))
+        self.pieces.compute()
 
     def _last(self) -> list[Job]:
         """The cells that depend on what the others did."""
@@ -247,7 +268,9 @@ class _Table:
     def _session(self, function: Callable[[Any, Any], Any]) -> Session[Any, Any]:
         """One session for all cells: workers load the data once."""
         if self._open is None:
-            common: Any = self.setup if self.executor.shares_disk else Luggage.of(self.setup)
+            common: Any = (
+                self.setup if self.executor.shares_disk else Luggage.of(self.setup, self.executor, self.pieces.files())
+            )
             running = None if self.progress is None else self.progress.running
             journal = WorkerJournal(self.directory)
             self._open = self._stack.enter_context(

@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from sidequest.files import write_atomically
 from sidequest.learning.checkpoints import Checkpoints, Part
 from sidequest.learning.guard import guard
 from sidequest.learning.meter import Meter
-from sidequest.learning.protocol import Learner, Snapshot
+from sidequest.learning.protocol import Learner, Piece, Snapshot
 from sidequest.methods.base import Method, Pool, State
 from sidequest.models.kinds import has_no, powers_of
 from sidequest.recipe import Phase, Recipe
@@ -63,12 +63,14 @@ def run_method(
     budget: float | None = None,
     checkpoint_seconds: float | None = None,
     on_round: OnRound | None = None,
+    ahead: Callable[[Sequence[Piece]], None] | None = None,
 ) -> Recipe:
     """Run a method to its end and return its recipe; with a directory, continue what was begun there.
 
     If the method trains the model itself, the learner ends with its best weights, saved in `directory/trained`.
     budget: stop when the selection has cost this much, in x. A method that can decide at any time then decides by what it has
         seen; any other has no decision, and its recipe is the primary alone. The recipe's provenance says so.
+    ahead: computes pieces of the rounds to come on workers.
     """
     check_requirements(method, learner)
     guarded = guard(learner)
@@ -96,6 +98,8 @@ def run_method(
             learner.meter.add(result.meter)
             learner.meter.trials_reused += result.reused
         else:
+            if ahead is not None:
+                ahead(method.ahead(at.state))
             with _speaking(method, "round"):
                 at.state = method.round(at.state, guarded, _rng(method.seed, at.calls + 1))
             at.rounds += 1

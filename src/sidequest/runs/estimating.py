@@ -22,10 +22,10 @@ from sidequest.recipe import Recipe
 from sidequest.runs.driver import check_requirements, run_method
 from sidequest.runs.oracle import some_subsets
 from sidequest.runs.setup import Setup
-from sidequest.search.executors import one_torch_thread
 from sidequest.search.trials import LocalTrials
 from sidequest.simulation.dry import DryLearner
 from sidequest.tasks.examples import Examples
+from sidequest.threads import one_torch_thread
 
 if TYPE_CHECKING:
     from sidequest.learning.torch.learner import TorchLearner

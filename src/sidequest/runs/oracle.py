@@ -5,25 +5,26 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from sidequest.errors import SettingsError
+from sidequest.errors import BROKEN, NO_ROOM, SettingsError, SidequestError
 from sidequest.formatting import fixed
 from sidequest.progress import Progress
 from sidequest.recipe import Phase, Recipe
 from sidequest.runs.finals import train_once
+from sidequest.runs.luggage import Luggage
 from sidequest.runs.setup import Setup
-from sidequest.runs.travelling import Luggage
 from sidequest.runs.truth import SubsetScores, TruthTable, named
-from sidequest.search.executors import Executor, run_jobs
+from sidequest.search.executors import Executor, as_executor, run_jobs
 from sidequest.store import sweep
 
 MOST_CANDIDATES = 8  # 256 subsets; beyond that a sample
 SAMPLE = 256
+SHOWN = 10  # failed trainings that an error names
 SETS = (0, 1)  # batches of an auxiliary for one of the primary
 
 
@@ -63,17 +64,26 @@ def oracle(
     subsets = some_subsets(candidates, sample) if tuple(shares) == SETS else mixtures(candidates, shares)
     jobs = [SubsetJob(auxiliaries, seed) for seed in seeds for auxiliaries in subsets]
     results: dict[SubsetJob, SubsetResult] = {}
+    failed: dict[str, str] = {}
     sweep()
-    setup.prepare(progress)
+    executor = as_executor(workers)
+    setup.prepare(progress, executor)
     labels = [f"{{{named(job.auxiliaries)}}} seed {job.seed}" for job in jobs]
     running = None if progress is None else progress.running
-    common = Luggage.of(setup)
-    ended = run_jobs(run_subset, common, jobs, workers, labels=labels, running=running)
-    for count, (index, result) in enumerate(ended, start=1):
+    common = Luggage.of(setup, executor)
+    ended: Iterator[tuple[int, SubsetResult | str]] = run_jobs(
+        run_subset, common, jobs, executor, labels=labels, failed=_failed, running=running
+    )
+    for index, result in ended:
+        if isinstance(result, str):
+            failed[labels[index]] = result
+            continue
         results[jobs[index]] = result
         if progress is not None:
             label = f"{labels[index]}: {fixed(result.report)}"
-            progress.job(count, len(jobs), label, result, sum(each.x for each in results.values()))
+            progress.job(len(results), len(jobs), label, result, sum(each.x for each in results.values()))
+    if failed:
+        raise _missing(failed, len(jobs))
     table = TruthTable(
         command=command,
         suite=_relative(suite, path),
@@ -117,7 +127,7 @@ def mixtures(candidates: Sequence[str], shares: Sequence[int]) -> list[tuple[str
     return sorted(found, key=lambda chosen: (len(chosen), chosen))
 
 
-def run_subset(luggage: Luggage, job: SubsetJob) -> SubsetResult:
+def run_subset(luggage: Luggage, job: SubsetJob) -> SubsetResult | str:
     """Train one subset on one seed, or find it."""
     setup = luggage.unpacked()
     primary = setup.suite.primary
@@ -125,6 +135,25 @@ def run_subset(luggage: Luggage, job: SubsetJob) -> SubsetResult:
     recipe = Recipe(method="oracle", primary=primary, phases=(phase,))
     final = train_once(setup, recipe, job.seed).record
     return SubsetResult(final.score, final.select_score, final.training.x)
+
+
+def _failed(job: SubsetJob, error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno in (
+        *NO_ROOM,
+        *BROKEN,
+    ):  # the next training would fail in the same way
+        raise error
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+
+
+def _missing(failed: dict[str, str], total: int) -> SidequestError:
+    """All other trainings have ended and are kept."""
+    shown = "\n".join(f"- {label}: {error}" for label, error in list(failed.items())[:SHOWN])
+    more = f"\n- and {len(failed) - SHOWN} more" if len(failed) > SHOWN else ""
+    return SidequestError(
+        f"{len(failed)} of {total} trainings failed, so there is no table. The others are kept; the same command repeats "
+        f"these alone:\n{shown}{more}"
+    )
 
 
 def _over_seeds(

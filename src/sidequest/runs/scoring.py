@@ -7,7 +7,7 @@ returns weights of all tasks is not judged by a set that is always everything.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from sidequest.recipe import Phase, Recipe
 from sidequest.records.standings import Judged, Standing
 from sidequest.runs.consent import check_consent
 from sidequest.runs.finals import train_once
+from sidequest.runs.luggage import Luggage
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
 from sidequest.runs.truth import TruthTable
@@ -42,6 +43,7 @@ class Truth:
     name: str
     table: TruthTable
     setup: Setup
+    luggage: Luggage | None = None  # for workers: what was computed for the setup
 
     @classmethod
     def read(cls, path: Path, suite: str | None = None, *, allow_code: bool = False) -> Truth:
@@ -89,12 +91,12 @@ def judge(
     ]
     by_job: dict[int, Judged | str] = {}
     sweep()
-    truth.setup.prepare(progress)
+    truth.setup.prepare(progress, executor)
     labels = [f"{job.choice.name} seed {job.seed}" for job in jobs]
     running = None if progress is None else progress.running
-    for count, (index, result) in enumerate(
-        run_jobs(judge_one, truth, jobs, executor, labels=labels, running=running), start=1
-    ):
+    common = replace(truth, luggage=Luggage.of(truth.setup, executor))
+    ended = run_jobs(judge_one, common, jobs, executor, labels=labels, failed=_failed, running=running)
+    for count, (index, result) in enumerate(ended, start=1):
         by_job[index] = result
         if progress is not None:
             label = result if isinstance(result, str) else f"{result.method} seed {result.seed}: {result.regret:.4f}"
@@ -110,10 +112,9 @@ def judge(
 
 def judge_one(truth: Truth, job: JudgeJob) -> Judged | str:
     """One selection, judged; or why the method could not select."""
+    setup = truth.setup if truth.luggage is None else truth.luggage.unpacked()
     try:
-        recipe = select(
-            truth.setup, job.choice.source, settings=job.choice.settings, seed=job.seed, directory=job.directory
-        )
+        recipe = select(setup, job.choice.source, settings=job.choice.settings, seed=job.seed, directory=job.directory)
     except SidequestError as error:
         return str(error).splitlines()[0]
     table = truth.table
@@ -121,8 +122,8 @@ def judge_one(truth: Truth, job: JudgeJob) -> Judged | str:
     score = alone = nan
     if job.train:
         single = Recipe(method="single", primary=table.primary, phases=(Phase(shares={table.primary: 1}),))
-        score = train_once(truth.setup, recipe, job.seed, job.directory).record.score
-        alone = train_once(truth.setup, single, job.seed).record.score
+        score = train_once(setup, recipe, job.seed, job.directory).record.score
+        alone = train_once(setup, single, job.seed).record.score
     return Judged(
         truth=truth.name,
         method=job.choice.name,
@@ -135,6 +136,11 @@ def judge_one(truth: Truth, job: JudgeJob) -> Judged | str:
         score=score,
         alone=alone,
     )
+
+
+def _failed(job: JudgeJob, error: Exception) -> str:
+    """It failed by itself, ran too long, or its workers were lost: the others go on."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
 def _standing(truth: Truth, method: str, results: Sequence[Judged | str]) -> Standing:

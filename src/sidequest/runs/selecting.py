@@ -16,8 +16,9 @@ from sidequest.records.runs import SelectionRecord, WorkRecord
 from sidequest.runs.directory import forget_run_without_work, open_run
 from sidequest.runs.driver import OnRound, check_kind, forget_checkpoints, run_method
 from sidequest.runs.holding import holding
+from sidequest.runs.luggage import Luggage
+from sidequest.runs.pieces import Pieces, power_stores
 from sidequest.runs.setup import Setup
-from sidequest.search.discriminator_places import DiscriminatorPlaces
 from sidequest.search.executors import Executor, Session, WorkerJournal, as_executor
 from sidequest.search.head_cache import HeadStore
 from sidequest.search.parallel_trials import Shared, TrialListener, Trials
@@ -88,10 +89,10 @@ def _select(
         if done.exists():
             forget_checkpoints(directory)
             return Recipe.read(done)
-    from sidequest.learning.torch.powers import PowerStores  # imports torch, which a run that is done does not need
-
+    if not executor.is_here:
+        setup.prepare(progress, executor)
     heads = HeadStore(setup.facts_alone)
-    learner = setup.learner(method.seed, PowerStores(heads, DiscriminatorPlaces(setup.facts_together)))
+    learner = setup.learner(method.seed, power_stores(setup, heads))
     on_round: OnRound | None = None
     if progress is not None:
         setup.family.progress = progress.encoding
@@ -112,6 +113,7 @@ def _select(
             directory=directory,
             budget=budget,
             on_round=on_round,
+            ahead=None if executor.is_here else Pieces(setup, executor, directory, heads, progress).compute,
         )
     if directory is not None:
         # What was reused depends on what ran before: it stands here, not in the recipe.
@@ -150,9 +152,10 @@ def _trials(
 
         def open_session() -> Session[Plan, TrialResult]:
             if executor.is_here:
-                return executor.open(_run_plan, _Runner(setup, progress))
+                return executor.open(_run_plan, _Runner(Luggage(setup), progress))
             running = None if progress is None else progress.running
-            return executor.open(_run_plan, _Runner(setup), journal=WorkerJournal(directory), running=running)
+            luggage = Luggage.of(setup, executor)
+            return executor.open(_run_plan, _Runner(luggage), journal=WorkerJournal(directory), running=running)
 
         yield stack.enter_context(
             Trials(
@@ -168,13 +171,13 @@ def _trials(
 class _Runner:
     """The trials of a worker; its data and model are loaded with its first plan."""
 
-    def __init__(self, setup: Setup, progress: Progress | None = None) -> None:
-        self._setup, self._progress = setup, progress
+    def __init__(self, luggage: Luggage, progress: Progress | None = None) -> None:
+        self._luggage, self._progress = luggage, progress
         self._trials: LocalTrials | None = None
 
     def run(self, plan: Plan) -> TrialResult:
         if self._trials is None:
-            self._trials = local_trials(self._setup, progress=self._progress)
+            self._trials = local_trials(self._luggage.unpacked(), progress=self._progress)
         return self._trials.run([plan])[0]
 
 

@@ -17,6 +17,7 @@ from sidequest.models import resolved_kind
 from sidequest.models.defaults import training_settings
 from sidequest.runs.consent import check_consent
 from sidequest.search.code_version import training_code_version
+from sidequest.search.executors import Executor
 from sidequest.settings import Settings, TrainSettings
 from sidequest.tasks.lengths import long_texts_message
 from sidequest.tasks.pool import Pool
@@ -108,17 +109,21 @@ class Setup:
                 messages[name] = message
         return messages
 
-    def prepare(self, progress: Progress | None = None) -> None:
-        """Compute once, with all cores, what a frozen encoder's models share, before learners or worker processes want it."""
+    def prepare(self, progress: Progress | None = None, executor: Executor | None = None) -> None:
+        """Compute once what a frozen encoder's models share, before learners or worker processes want it: on the executor's
+        workers, or here with all cores."""
         if not self.family.keeps_states:
             return
         if progress is not None:
             self.family.progress = progress.encoding
+        from sidequest.runs.encoding import encoding_on
+
         suite = self.suite
-        for name, task in suite.tasks.items():
-            every = suite.goal == "average" or name == suite.primary
-            for split in task.splits if every else ("train",):
-                self.family.inputs(task, task.splits[split])
+        with encoding_on(executor or Executor(), self.family, progress):
+            for name, task in suite.tasks.items():
+                every = suite.goal == "average" or name == suite.primary
+                for split in task.splits if every else ("train",):
+                    self.family.inputs(task, task.splits[split])
 
     def learner(self, seed: int, stores: PowerStores | None = None) -> TorchLearner:
         """A new learner; rows are encoded once for all learners of this setup. stores: where its powers keep results."""

@@ -180,7 +180,7 @@ def tune(
     key = digest({"facts": setup.facts([]), "trainings": trainings, "seed": seed, "version": [VERSION, SEARCH_VERSION]})
 
     def make(_: Path) -> dict[str, Any]:
-        setup.prepare(progress)
+        setup.prepare(progress, as_executor(workers))
         search = _Search(setup, trainings, seed, progress)
         running = None if progress is None else progress.running
         with as_executor(workers).open(train_one, search.common, running=running, most=trainings) as session:

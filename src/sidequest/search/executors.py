@@ -18,12 +18,12 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from sidequest.errors import SettingsError, WorldError
+from sidequest.threads import one_torch_thread
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -268,16 +268,3 @@ class Ahead(Generic[Job, Result]):
             if ended is not None:
                 self._ended[ended.ticket] = ended
         return self._ended[mine].result()
-
-
-@contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """One torch thread for a while, in this process."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -18,6 +18,7 @@ from sidequest.files import digest
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Warmup
 from sidequest.store import ContentStore
+from sidequest.threads import one_torch_thread
 
 if TYPE_CHECKING:  # torch is not needed to know where importances are
     from sidequest.learning.torch.head_importance import Computation, RowImportances
@@ -59,13 +60,28 @@ class HeadStore:
 
     def of(self, task: str, warmup: Warmup, compute: Computation) -> StoredHeads:
         """The entry of a task, computed if it is not there."""
-        key = digest({"warmup": asdict(warmup), "facts": self._facts(task)})
+        key = self._key(task, warmup)
         if key not in self._entries:
             entry = self._store.get_or_make(key, partial(_make, task, compute))
             if task not in self.reused + self.computed:
                 (self.computed if entry.made else self.reused).append(task)
             self._entries[key] = StoredHeads(entry.directory, Meter.from_json(dict(entry.data["meter"])))
         return self._entries[key]
+
+    def place(self, task: str, warmup: Warmup) -> Path:
+        """The directory of an entry, whether it is there or not."""
+        return self._store.place(self._key(task, warmup))
+
+    def has(self, task: str, warmup: Warmup) -> bool:
+        return self._store.get(self._key(task, warmup)) is not None
+
+    def note_computed(self, task: str) -> None:
+        """A worker has computed it for this run."""
+        if task not in self.reused + self.computed:
+            self.computed.append(task)
+
+    def _key(self, task: str, warmup: Warmup) -> str:
+        return digest({"warmup": asdict(warmup), "facts": self._facts(task)})
 
     def summary(self) -> dict[str, list[str]]:
         """What was found and what was computed; empty if nothing was asked for."""
@@ -75,7 +91,8 @@ class HeadStore:
 
 def _make(task: str, compute: Computation, directory: Path) -> dict[str, Any]:
     meter = Meter()
-    ids, total = _store_values(directory / "values.npy", compute(meter))
+    with one_torch_thread():  # as in a worker
+        ids, total = _store_values(directory / "values.npy", compute(meter))
     np.save(directory / "ids.npy", ids, allow_pickle=False)
     np.save(directory / "total.npy", total, allow_pickle=False)
     return {"task": task, "meter": meter.to_json()}

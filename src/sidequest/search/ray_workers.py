@@ -15,6 +15,7 @@ from sidequest.errors import SettingsError
 from sidequest.search.executors import Executor, Job, Result, Running, WorkerJournal
 from sidequest.search.processes import answer
 from sidequest.search.workers import Answer, Worker, WorkerSession
+from sidequest.threads import one_torch_thread
 
 
 @dataclass
@@ -103,7 +104,5 @@ class _RayWorker:
         return Answer(name=f"{socket.gethostname()}, node {node}, process {os.getpid()}")
 
     def run(self, job: Any) -> Answer:
-        from sidequest.search.executors import one_torch_thread
-
         with one_torch_thread():
             return answer(self._function, self._common, job)

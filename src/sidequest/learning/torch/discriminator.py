@@ -37,6 +37,7 @@ from sidequest.store import ContentStore
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Task
+from sidequest.threads import one_torch_thread
 
 MODEL = "model"  # the name of the only entry
 
@@ -126,7 +127,8 @@ class Discriminating:
         spec, start = self._core.task(task), chunk * discrimination.chunk
         unused = np.delete(np.arange(len(spec.train)), sampled(task, len(spec.train), discrimination))
         begun = perf_counter()
-        logits = trained.ranker.logits(spec, unused[start : start + discrimination.chunk])
+        with one_torch_thread():  # as in a worker
+            logits = trained.ranker.logits(spec, unused[start : start + discrimination.chunk])
         seconds = perf_counter() - begun
         trained.chunks.put(task, chunk, logits, seconds)
         return logits, seconds

@@ -110,5 +110,10 @@ class RankedChunks:
 
         ContentStore("chunks", self.directory).put(self._key(task, chunk), make)
 
+    def place(self, task: str, chunk: int) -> Path:
+        """The directory of a chunk that is kept on disk, whether it is there or not."""
+        assert self.directory is not None
+        return ContentStore("chunks", self.directory).place(self._key(task, chunk))
+
     def _key(self, task: str, chunk: int) -> str:
         return digest([self.size, task, chunk])

@@ -5,13 +5,14 @@ Matrices belong to tasks, not to primaries: with the learner's cache, a new cand
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
 from pydantic import Field
 
 from sidequest.errors import SettingsError, SidequestError
-from sidequest.learning.protocol import HeadImportance, Learner, Warmup
+from sidequest.learning.protocol import HeadImportance, HeadMatrix, Learner, Piece, Warmup
 from sidequest.methods.base import Method, PaperSettings, Pool, State
 from sidequest.numerics.kendall import kendall_matrix, kendall_tau
 from sidequest.recipe import Phase, Recipe, Subset
@@ -95,6 +96,9 @@ class GradTS(Method[SettingsT, StateT]):
                 "Lower train.learning_rate."
             )
         return state.model_copy(update={"importance": {**state.importance, task: found.tolist()}})
+
+    def ahead(self, state: StateT) -> Sequence[Piece]:
+        return [HeadMatrix(task, self._warmup) for task in state.names if task not in state.importance]
 
     def total(self, state: StateT) -> int:
         return len(state.names)

@@ -17,13 +17,14 @@ Departures
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from sidequest.learning.protocol import Discrimination, Learner, TaskDiscriminator
+from sidequest.learning.protocol import Discrimination, Learner, Piece, RankedChunk, TaskDiscriminator
 from sidequest.methods.similarity.row_sampling import RowSampling, SamplingSettings, SamplingState, random_order
 from sidequest.numerics.principal_components import principal_components
 from sidequest.numerics.top import top_positions
@@ -95,6 +96,11 @@ class Similarity(RowSampling[SimilaritySettings, SimilarityState]):
             "seconds": state.seconds + learner.meter.seconds - before,
         }
         return state.model_copy(update=changes)
+
+    def ahead(self, state: SimilarityState) -> Sequence[Piece]:
+        if state.trained is None or state.drawn is not None:
+            return ()
+        return [RankedChunk(*chunk, self._discrimination) for chunk in self._chunks(state)[state.chunks :]]
 
     def _chunks(self, state: SimilarityState) -> list[tuple[str, int]]:
         """(task, chunk) of all that is to be ranked."""
