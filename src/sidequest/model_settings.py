@@ -114,14 +114,17 @@ class PooledSettings(EncoderSettings):
 class ConvnetSettings(ModelSettings):
     """A small convolutional network for images.
 
-    channels: of its two convolutions. shift: the most pixels by which training moves an image in each direction.
+    channels: of its two convolutions. In training each image is turned by up to `rotate` degrees, made larger or smaller by up to
+    the part `zoom`, and moved by up to `shift` pixels in each direction.
     """
 
     kind: Literal["convnet"] = "convnet"
     channels: tuple[Channels, Channels] = (16, 32)
     hidden: int = Field(128, ge=1, le=MOST_UNITS)
     dropout: float = Field(0.3, ge=0, lt=1)
-    shift: int = Field(2, ge=0, le=64)
+    rotate: float = Field(15.0, ge=0, le=180)
+    zoom: float = Field(0.15, ge=0, lt=1)
+    shift: float = Field(1.5, ge=0, le=64)
 
 
 class AlphaVILSettings(ModelSettings):
@@ -131,7 +134,9 @@ class AlphaVILSettings(ModelSettings):
     channels: tuple[Channels, Channels] = (10, 20)
     hidden: int = Field(50, ge=1, le=MOST_UNITS)
     dropout: float = Field(0.0, ge=0, lt=1)
-    shift: int = Field(0, ge=0, le=64)
+    rotate: float = Field(0.0, ge=0, le=180)
+    zoom: float = Field(0.0, ge=0, lt=1)
+    shift: float = Field(0.0, ge=0, le=64)
 
 
 class CustomSettings(EncoderSettings):

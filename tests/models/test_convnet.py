@@ -11,6 +11,7 @@ from sidequest.model_settings import AlphaVILSettings, ConvnetSettings
 from sidequest.models import family as make_family
 from sidequest.models import load
 from sidequest.models.base import Family
+from sidequest.models.convnet import distorted
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
@@ -30,7 +31,7 @@ def convnet(*tasks: Task, **settings) -> Family:
 def test_the_papers_sizes_on_28_by_28():
     family = make_family(Suite.of(image_task((1, 28, 28))), AlphaVILSettings())
     model = family.build(0)
-    assert (model.shift, model.dropout.p) == (0, 0.0)
+    assert (model.rotate, model.zoom, model.shift, model.dropout.p) == (0, 0, 0, 0)
     shapes = [tuple(parameter.shape) for name, parameter in model.named_parameters() if name.endswith("weight")]
     assert shapes == [(10, 1, 5, 5), (20, 10, 5, 5), (50, 320), (3, 50)]
 
@@ -90,20 +91,35 @@ def test_images_without_channels_are_refused():
         convnet(task)
 
 
-def test_images_are_shifted_in_training_only_and_by_the_learners_own_random_numbers():
-    from sidequest.models.convnet import shifted
-
+def test_images_are_distorted_in_training_only_and_by_the_learners_own_random_numbers():
     images = torch.zeros(50, 2, 9, 9)
     images[:, :, 4, 4] = torch.arange(1, 101).reshape(50, 2).float()
     torch.manual_seed(0)
-    moved = shifted(images, 2)
-    assert torch.equal(moved.sum((2, 3)), images.sum((2, 3)))  # each image keeps its own pixel, in both channels
-    places = {tuple(int(i) for i in (image[0] > 0).nonzero()[0]) for image in moved}
+    moved = distorted(images, 0, 0, 2)
+    assert torch.allclose(moved.sum((2, 3)), images.sum((2, 3)))  # each image keeps its own pixel, in both channels
+    places = {tuple(int(i) for i in (image[0] == image[0].max()).nonzero()[0]) for image in moved}
     assert places <= {(y, x) for y in range(2, 7) for x in range(2, 7)}
     assert len(places) > 10
     torch.manual_seed(0)
-    assert torch.equal(shifted(images, 2), moved)
+    assert torch.equal(distorted(images, 0, 0, 2), moved)
     family = convnet(image_task((1, 9, 9)), dropout=0.0)
     model, batch = family.build(0), batch_of(family, image_task((1, 9, 9)))
     assert torch.equal(model.eval()("images", batch), model.eval()("images", batch))
     assert not torch.equal(model.train()("images", batch), model.train()("images", batch))
+
+
+def test_turned_and_zoomed_images_keep_their_proportions():
+    """A bar in an image that is twice as wide as high: turned by 90 degrees it is as long and as thin as before."""
+    image = torch.zeros(1, 1, 20, 40)
+    image[:, :, 9:11, 14:26] = 1.0
+    torch.manual_seed(0)
+    unmoved = distorted(image, 0, 0, 0)
+    assert torch.allclose(unmoved, image, atol=1e-6)
+    turned = torch.cat([distorted(image, 180, 0, 0) for _ in range(40)])
+    assert torch.allclose(turned.sum((1, 2, 3)), image.sum((1, 2, 3)).expand(40), rtol=0.05)
+    heights = (turned.amax(3) > 0.5).sum(2)
+    assert 2 <= int(heights.min()) <= 3
+    assert 11 <= int(heights.max()) <= 13
+    zoomed = torch.cat([distorted(image, 0, 0.5, 0) for _ in range(40)]).sum((1, 2, 3))
+    assert zoomed.min() < 0.7 * image.sum()
+    assert zoomed.max() > 1.5 * image.sum()

@@ -1,6 +1,7 @@
 """Small convolutional networks for images: conv 5×5, pool, conv 5×5, pool, a linear layer, one linear head per task.
 
-`convnet` is made for few rows: 16 and 32 channels, 128 units, dropout, and in training each image is shifted by up to two pixels.
+`convnet` is made for few rows: 16 and 32 channels, 128 units, dropout, and in training each image is turned, zoomed and moved a
+little.
 `alphavil` is αVIL's own network, 10 and 20 channels and 50 units without either, for its reproduction: on MultiMNIST's 28×28 its
 linear layer has 320 inputs, as in the paper. Images below 16×16 are padded by 2 before each convolution, because nothing would be
 left of them otherwise.
@@ -8,6 +9,7 @@ left of them otherwise.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -53,7 +55,7 @@ class ConvModel(MultiTaskModel):
             self.conv1 = nn.Conv2d(channels, settings.channels[0], KERNEL, padding=padding)
             self.conv2 = nn.Conv2d(*settings.channels, KERNEL, padding=padding)
             self.linear = nn.Linear(flat, hidden)
-        self.shift = settings.shift
+        self.rotate, self.zoom, self.shift = settings.rotate, settings.zoom, settings.shift
         self.dropout = nn.Dropout(settings.dropout)
         self.heads = nn.ModuleDict()
         for task in suite.tasks.values():
@@ -64,7 +66,9 @@ class ConvModel(MultiTaskModel):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, task: str, batch: Batch) -> Tensor:
-        image = shifted(batch["image"], self.shift) if self.training and self.shift else batch["image"]
+        image = batch["image"]
+        if self.training and (self.rotate or self.zoom or self.shift):
+            image = distorted(image, self.rotate, self.zoom, self.shift)
         x = functional.max_pool2d(self.conv1(image), 2).relu()
         x = functional.max_pool2d(self.conv2(x), 2).relu()
         x = self.dropout(self.linear(self.dropout(x.flatten(1))).relu())
@@ -72,20 +76,23 @@ class ConvModel(MultiTaskModel):
         return logits[:, 0] if self.objectives[task] == Objective.REGRESSION else logits
 
 
-def shifted(images: Tensor, most: int) -> Tensor:
-    """Each image [n, channels, height, width] moved by up to `most` pixels in each direction, zeros coming in.
+def distorted(images: Tensor, rotate: float, zoom: float, shift: float) -> Tensor:
+    """Each image [n, channels, height, width] turned by up to `rotate` degrees, scaled by up to 1 ± `zoom` and moved by up to
+    `shift` pixels, each drawn evenly for each image; what comes in from outside is zero.
 
     Draws from torch's generator, as dropout does: a resumed training draws the same.
     """
     n, _, height, width = images.shape
-    device = images.device
-    padded = functional.pad(images, (most, most, most, most))
-    down, right = torch.randint(0, 2 * most + 1, (2, n), device=device)
-    rows = (down[:, None] + torch.arange(height, device=device))[:, :, None]
-    columns = (right[:, None] + torch.arange(width, device=device))[:, None, :]
-    which = torch.arange(n, device=device)[:, None, None]
-    # Indexing around the channels puts them last, which is the layout that the convolutions want.
-    return padded[which, :, rows, columns].permute(0, 3, 1, 2)
+    turn, size, down, right = torch.rand(4, n, device=images.device, dtype=images.dtype) * 2 - 1
+    angle, size = turn * math.radians(rotate), 1 + size * zoom
+    # Where each place of the result comes from, in coordinates from -1 to 1 of both sides.
+    rows = [
+        torch.stack([size * angle.cos(), -size * angle.sin() * height / width, right * 2 * shift / width], dim=1),
+        torch.stack([size * angle.sin() * width / height, size * angle.cos(), down * 2 * shift / height], dim=1),
+    ]
+    places = functional.affine_grid(torch.stack(rows, dim=1), list(images.shape), align_corners=False)
+    moved = functional.grid_sample(images, places, align_corners=False)
+    return moved.contiguous(memory_format=torch.channels_last)
 
 
 class ConvFamily(Family):

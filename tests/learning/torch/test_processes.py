@@ -37,7 +37,7 @@ METHODS = {
 
 def setup(**train):
     """Without dropout, whose masks are other ones in other processes; 7 rows in the last batch do not go into two parts."""
-    model = {"kind": "convnet", "channels": [4, 8], "hidden": 16, "dropout": 0.0, "shift": 0}
+    model = {"kind": "convnet", "channels": [4, 8], "hidden": 16, "dropout": 0.0, "rotate": 0, "zoom": 0, "shift": 0}
     suite = digits_suite(0, rows=ROWS, select_rows=21, report_rows=30)
     return Setup.of(suite, model, {"epochs": 1, "batch_size": 13, "eval_batch_size": 8, **train})
 
@@ -118,7 +118,18 @@ def close(one, other, method):
 def test_a_training_of_two_that_was_killed_goes_on_in_one(tmp_path):
     """By the command, with checkpoints at every chance; the model is that of one process that was left alone."""
     environment = {**os.environ, "SIDEQUEST_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
-    model = ["--set", "model.dropout=0", "--set", "model.shift=0", "--set", "train.epochs=30"]
+    model = [
+        "--set",
+        "model.dropout=0",
+        "--set",
+        "model.rotate=0",
+        "--set",
+        "model.zoom=0",
+        "--set",
+        "model.shift=0",
+        "--set",
+        "train.epochs=30",
+    ]
 
     def sidequest(*arguments, wait=True):
         process = subprocess.Popen([sys.executable, "-m", "sidequest", *arguments], env=environment)
