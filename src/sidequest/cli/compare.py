@@ -30,6 +30,7 @@ from sidequest.cli.common import (
     WorkersOption,
     whole,
 )
+from sidequest.cli.processes import ProcessesOption
 
 if TYPE_CHECKING:
     from sidequest.methods import MethodChoice
@@ -71,6 +72,7 @@ def command(
     cpus_per_trial: CpusOption = 1.0,
     gpus_per_trial: GpusOption = 0.0,
     timeout: TimeoutOption = None,
+    processes: ProcessesOption = 1,
     track: TrackOption = None,
     as_json: JsonOption = False,
     dry_run: DryRunOption = False,
@@ -79,9 +81,11 @@ def command(
 ) -> None:
     import json
 
+    from sidequest import ranks
     from sidequest.api.calls import compare
     from sidequest.cli.arguments import chosen_methods, own_command, with_effort
     from sidequest.cli.common import chosen_executor, default_workers, make_setup, tell_long_texts
+    from sidequest.cli.processes import check_alone, launched, own_directory
     from sidequest.cli.tables import print_comparison, print_primaries
     from sidequest.errors import SettingsError
     from sidequest.paths import check_output_directory
@@ -91,7 +95,12 @@ def command(
 
     check_output_directory(out)
     check_trackers(track or [])
-    where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
+    check_alone(processes, workers, executor, tune)
+    if not dry_run and launched(processes):
+        return
+    where = chosen_executor(
+        1 if ranks.size() > 1 else workers, executor, address, cpus_per_trial, gpus_per_trial, timeout
+    )
     names = [name.strip() for name in methods.split(",") if name.strip()]
     chosen, shared = chosen_methods(list(dict.fromkeys([*names, *ALWAYS])), assignments)
     chosen = with_effort(chosen, effort)
@@ -112,34 +121,35 @@ def command(
         return
     tell_long_texts(setups[0])
     comparisons: dict[str, Comparison] = {}
-    for setup in setups:
-        place = out if len(setups) == 1 else out / setup.suite.primary
-        result = compare(
-            setup,
-            wanted,
-            seeds=seeds,
-            directory=place,
-            budget=budget,
-            workers=where,
-            track=track or (),
-            command=own_command(),
-        )
-        comparisons[setup.suite.primary] = comparison = result.record
-        if not as_json:
-            print_comparison(comparison)
-            _say_where_the_page_is(place)
-    if len(setups) > 1:
-        table = write_table(comparisons, out, setups[0].suite, own_command())
-        if as_json:
-            typer.echo(json.dumps(table.to_json(), indent=2))
+    with own_directory(out) as root:
+        for setup in setups:
+            place = root if len(setups) == 1 else root / setup.suite.primary
+            result = compare(
+                setup,
+                wanted,
+                seeds=seeds,
+                directory=place,
+                budget=budget,
+                workers=where,
+                track=track or (),
+                command=own_command(),
+            )
+            comparisons[setup.suite.primary] = comparison = result.record
+            if not as_json:
+                print_comparison(comparison)
+                _say_where_the_page_is(place)
+        if len(setups) > 1:
+            table = write_table(comparisons, root, setups[0].suite, own_command())
+            if as_json:
+                typer.echo(json.dumps(table.to_json(), indent=2))
+            else:
+                print_primaries(table)
+                _say_where_the_page_is(out)
+                typer.echo(f"written to {out / 'table.json'} and {out / 'table.csv'}")
+        elif as_json:
+            typer.echo(json.dumps(comparisons[setups[0].suite.primary].to_json(), indent=2))
         else:
-            print_primaries(table)
-            _say_where_the_page_is(out)
-            typer.echo(f"written to {out / 'table.json'} and {out / 'table.csv'}")
-    elif as_json:
-        typer.echo(json.dumps(comparisons[setups[0].suite.primary].to_json(), indent=2))
-    else:
-        typer.echo(f"written to {out / 'comparison.json'} and {out / 'outcomes.parquet'}")
+            typer.echo(f"written to {out / 'comparison.json'} and {out / 'outcomes.parquet'}")
     if any(comparison.missing for comparison in comparisons.values()):
         raise typer.Exit(1)
 

@@ -22,6 +22,19 @@ ProcessesOption = Annotated[
 FLAG = "--processes"
 
 
+def check_alone(processes: int, workers: int | None, executor: str, tune: str | None) -> None:
+    """Processes that train one model together are one worker."""
+    from sidequest.cli.common import is_number
+    from sidequest.errors import SettingsError
+
+    if processes > 1 and ((workers or 1) > 1 or executor != "processes"):
+        raise SettingsError("--processes: the processes train one model together; it goes with one worker")
+    if processes > 1 and is_number(tune):
+        raise SettingsError(
+            f"--processes: tune first (sidequest tune --trainings {tune} -o tuning.json), and give its file"
+        )
+
+
 def launched(processes: int) -> bool:
     """Whether the command goes on in other processes, which have now ended: this one is done. On several machines, start it
     with torchrun yourself."""

@@ -75,8 +75,7 @@ def command(
     from sidequest.api.calls import select
     from sidequest.cli.arguments import own_command, with_effort
     from sidequest.cli.common import chosen_executor, make_setup, say_page, tell_long_texts
-    from sidequest.cli.processes import launched, own_directory
-    from sidequest.errors import SettingsError
+    from sidequest.cli.processes import check_alone, launched, own_directory
     from sidequest.methods import MethodChoice
     from sidequest.paths import check_output_directory
     from sidequest.records.runs import SelectionRecord
@@ -84,8 +83,7 @@ def command(
 
     check_output_directory(out)
     check_trackers(track or [])
-    if processes > 1 and (workers or 1) > 1:
-        raise SettingsError("--processes: the processes train one model together; it goes with one worker")
+    check_alone(processes, workers, executor, tune)
     if not dry_run and launched(processes):
         return
     where = chosen_executor(

@@ -254,3 +254,44 @@ def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch):
     for name, value in {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "4", "RANK": "3", "LOCAL_RANK": "1"}.items():
         monkeypatch.setenv(name, value)
     assert str(chosen_device()) == "cuda:1"
+
+
+@pytest.mark.slow
+def test_a_comparison_in_two_processes_is_that_of_one(tmp_path):
+    """By the command, up to rounding; the second process leaves nothing behind."""
+    model = ["--set", "model.dropout=0", "--set", "model.shift=0", "--set", "train.epochs=1", "--set", "exp3s.steps=10"]
+    for processes in ("1", "2"):
+        environment = {**os.environ, "SIDEQUEST_CACHE": str(tmp_path / f"cache-{processes}"), "OMP_NUM_THREADS": "1"}
+        command = [
+            sys.executable,
+            "-m",
+            "sidequest",
+            "compare",
+            "digits",
+            "-m",
+            "exp3s",
+            "--seeds",
+            "1",
+            "--workers",
+            "1",
+        ]
+        command += ["--processes", processes, "-o", str(tmp_path / processes), *model]
+        subprocess.run(command, env=environment, timeout=300, check=True)
+    one, two = (json.loads((tmp_path / name / "comparison.json").read_text()) for name in ("1", "2"))
+    assert [row["method"] for row in one["rows"]] == [row["method"] for row in two["rows"]]
+    for mine, theirs in zip(one["rows"], two["rows"], strict=True):
+        np.testing.assert_allclose(theirs["scores"], mine["scores"], atol=0.01, err_msg=mine["method"])
+    assert not one["missing"] + two["missing"]
+
+
+@pytest.mark.parametrize("more", [["--workers", "2"], ["--executor", "ray"], ["--tune", "6"]])
+def test_processes_are_one_worker(more, tmp_path):
+    from typer.testing import CliRunner
+
+    from sidequest.cli import app
+
+    for command in ("compare", "select"):
+        arguments = [command, "digits", "-m", "single", "-o", str(tmp_path / "x"), "--processes", "2", *more]
+        result = CliRunner().invoke(app, arguments)
+        assert isinstance(result.exception, SettingsError)
+        assert "--processes" in str(result.exception)
