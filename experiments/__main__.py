@@ -19,6 +19,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, help="the directory with the benchmark files; default: $SIDEQUEST_DATA")
     parser.add_argument("--seeds", type=int, help="how many; default: the experiment's own")
     parser.add_argument("--workers", type=int, default=1, help="processes at once, one torch thread each")
+    parser.add_argument("--encoder", help="instead of the experiment's own")
+    parser.add_argument("--primary", type=_names, metavar="A,B", help="these primaries only")
+    parser.add_argument("--only", type=_names, metavar="A,B", help="these parts only (gradts)")
     parser.add_argument("-o", "--out", type=Path, help="default: runs/experiment-NAME")
     parser.add_argument(
         "--device", help="cpu, cuda, cuda:1, …; default: $SIDEQUEST_DEVICE, else a GPU where there is one"
@@ -30,12 +33,19 @@ def main(arguments: list[str] | None = None) -> int:
     use_device(given.device)
     out = given.out or Path("runs") / f"experiment-{given.name}"
     try:
-        run(given.name, Options(out, given.small, given.data, given.seeds, given.workers))
+        options = Options(
+            out, given.small, given.data, given.seeds, given.workers, given.encoder, given.primary, given.only
+        )
+        run(given.name, options)
     except SidequestError as error:
         print(f"experiments: {error}", file=sys.stderr)
         return 2
     print(f"written to {out}")
     return 0
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 if __name__ == "__main__":

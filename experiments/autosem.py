@@ -27,7 +27,7 @@ from sidequest.files import write_json
 from sidequest.formatting import between, signed
 from sidequest.methods.autosem.stage2 import phase_of
 from sidequest.methods.base import Plan
-from sidequest.model_settings import AutosemSettings, ModelSettings
+from sidequest.model_settings import AutosemSettings
 from sidequest.numerics.mixture_search import RandomSearch
 from sidequest.numerics.mixtures import MixtureSpace
 from sidequest.progress import Progress
@@ -66,7 +66,7 @@ PAPER = {
 class Size:
     """How large one suite is. limit: labelled rows per task, of which *select* takes its part; None: all."""
 
-    model: ModelSettings
+    model: AutosemSettings
     train: TrainSettings
     stage1: Mapping[str, Any]
     stage2: Mapping[str, Any]
@@ -139,8 +139,9 @@ def main(options: Options) -> dict[str, Any]:
     data = data_directory(options)
     seeds = list(range(options.seeds or SEEDS))
     results: dict[str, Any] = {"paper": PAPER, "parts": {}}
-    for part in parts(options.small):
-        setup = make_setup(part, data)
+    every = {part.primary: part for part in parts(options.small)}
+    for part in (every[name] for name in options.of_primaries(list(every))):
+        setup = replace(make_setup(part, data), model=options.with_encoder(part.size.model))
         out = options.out / part.primary
         comparison = compare(
             setup, part.size.settings(part.methods), seeds, out, workers=options.workers, progress=_PrintCells()

@@ -12,7 +12,7 @@ primaries.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,17 @@ import numpy as np
 
 from experiments import Options
 from experiments.data import data_directory
-from experiments.gradts_suites import GRADTS, Part, Plan, full_plan, load_tasks, setup_of, small_plan
+from experiments.gradts_suites import (
+    GRADTS,
+    Part,
+    Plan,
+    full_plan,
+    has_learned,
+    load_tasks,
+    setup_of,
+    small_plan,
+    with_all_rows,
+)
 from sidequest.files import read_json, write_json
 from sidequest.recipe import Recipe
 from sidequest.records.comparisons import Comparison, Outcome
@@ -30,6 +40,7 @@ from sidequest.report.images import save
 from sidequest.report.tables import markdown_table
 from sidequest.runs.cells import Job, run_job
 from sidequest.runs.peak_memory import PeakMemory
+from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
 from sidequest.runs.summarising import summarise
 from sidequest.search.executors import run_jobs
@@ -40,7 +51,7 @@ SIZED_LIKE = "gradts-trial"  # `random-subset` draws as many tasks as this metho
 
 def main(options: Options) -> dict[str, Any]:
     data = data_directory(options)
-    plan = small_plan(options.seeds) if options.small else full_plan(options.seeds)
+    plan = chosen_parts(small_plan(options.seeds) if options.small else full_plan(options.seeds), options)
     tasks = load_tasks(plan, data)
     results: dict[str, Any] = {"model": plan.model.model_dump(mode="json"), "train": plan.train.model_dump(mode="json")}
     for part in plan.parts:
@@ -48,6 +59,18 @@ def main(options: Options) -> dict[str, Any]:
         results[part.name] = show_part(plan, part, tasks, found, options.out / part.name)
     write_json(options.out / "results.json", results, seal=False)
     return results
+
+
+def chosen_parts(plan: Plan, options: Options) -> Plan:
+    """The parts, primaries and encoder that were asked for."""
+    known = dict.fromkeys(name for part in plan.parts for name in part.primaries)
+    primaries, parts = options.of_primaries(list(known)), options.of_parts([part.name for part in plan.parts])
+    kept = [
+        replace(part, primaries=tuple(name for name in part.primaries if name in primaries))
+        for part in plan.parts
+        if part.name in parts
+    ]
+    return replace(plan, parts=tuple(part for part in kept if part.primaries), model=options.with_encoder(plan.model))
 
 
 @dataclass(frozen=True)
@@ -93,12 +116,18 @@ def _run(setup: Setup, jobs: list[Job], options: Options) -> list[Measured]:
 
 
 def measured_job(setup: Setup, job: Job) -> Measured:
-    """One method on one seed, with its peak memory and what it found in the caches; an earlier call's numbers if it is done."""
-    path = job.directory / "measured.json"
+    """One method on one seed, with its peak memory and what it found in the caches; an earlier call's numbers if it is done.
+
+    What it chose is trained in the mixture that all methods share, so that choices are compared and not mixtures.
+    """
+    path, choice = job.directory / "measured.json", job.directory / "choice"
     with PeakMemory() as memory:
-        outcome = run_job(setup, job)
+        recipe = select(setup, job.method, settings=job.settings, seed=job.seed, directory=choice)
+        rows = {name: len(task.train) for name, task in setup.suite.tasks.items()}
+        with_all_rows(recipe, rows).write(job.directory / "recipe.json")
+        outcome = run_job(setup, replace(job, selected=True))
     if not path.exists():
-        selection = SelectionRecord.read(job.directory)
+        selection = SelectionRecord.read(choice)
         chosen = sum(task.seconds for task in selection.meter.tasks.values())
         seconds = chosen + outcome.training.seconds
         reuse = {
@@ -122,8 +151,15 @@ def show_part(
         for primary, measured in found.items()
     }
     count = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
+    learned = {
+        primary: has_learned(tasks[primary], [m.outcome.score for m in measured if m.outcome.method == "single"])
+        for primary, measured in found.items()
+    }
     print(f"\n{part.name} ({part.table} in form): {len(part.tasks)} tasks, {count}, scores on report in per cent")
-    print(score_table(part, found, comparisons))
+    for primary in (name for name, enough in learned.items() if not enough):
+        print(f"{primary}: no table, single is not above the best constant answer: no choice can be told from another")
+    if shown := {primary: measured for primary, measured in found.items() if learned[primary]}:
+        print(score_table(part, shown, comparisons))
     print("\nCost: x in single-task runs of the primary; minutes and memory relative to single")
     print(cost_table(part, found))
     print("\nChosen (share of rows where not all)")
@@ -137,6 +173,7 @@ def show_part(
     draw(part, out)
     return {
         "seeds": seeds,
+        "learned": learned,
         "comparisons": {primary: comparison.to_json() for primary, comparison in comparisons.items()},
         "measured": {
             primary: [

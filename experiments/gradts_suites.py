@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sidequest.model_settings import HfSettings, ModelSettings
+import numpy as np
+
+from sidequest.model_settings import EncoderSettings, HfSettings
+from sidequest.recipe import Phase, Recipe
 from sidequest.runs.setup import Setup
 from sidequest.settings import TrainSettings
 from sidequest.tasks.loading import load_task
+from sidequest.tasks.majority import majority_score
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Task
 
@@ -30,9 +34,11 @@ FOLDERS = {
     "ner": "conll2003",
     "chunking": "conll2000",
 }
+ABOVE_CONSTANT = 0.03  # of `single`, for a table to be shown
 GRADTS = ("gradts-thres", "gradts-trial", "gradts-fg")
 HEURISTICS = ("heu-size", "heu-type", "heu-len")
 AUTOSEM = ("autosem-p1", "autosem")
+MIXING = ("autosem",)  # methods that choose a mixture; of the others the chosen rows are trained
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class Plan:
     """limit: labelled rows per task, a quarter of them (at most 100, or a tenth) for *select*; None: all."""
 
     parts: tuple[Part, ...]
-    model: ModelSettings
+    model: EncoderSettings
     train: TrainSettings
     limit: int | None
     report_limit: int | None
@@ -105,6 +111,23 @@ def load_tasks(plan: Plan, data: Path) -> dict[str, Task]:
         name: load_task(name, {"catalog": name, "path": str(data / FOLDERS[name]), **limits}, primary=True)
         for name in names
     }
+
+
+def with_all_rows(recipe: Recipe, rows: Mapping[str, int]) -> Recipe:
+    """The same tasks and rows in the paper's one mixture: all that was chosen, once per epoch of the primary, shuffled."""
+    if recipe.method in MIXING or not recipe.auxiliaries:
+        return recipe
+    subsets = {name: subset for phase in recipe.phases for name, subset in phase.subsets.items()}
+    counts = {name: len(subsets[name].ids) if name in subsets else rows[name] for name in recipe.auxiliaries}
+    shares = {name: count / rows[recipe.primary] for name, count in counts.items() if count}
+    phase = Phase(order="shuffle", shares={recipe.primary: 1.0, **shares}, subsets=subsets)
+    return recipe.model_copy(update={"phases": (phase,)})
+
+
+def has_learned(task: Task, single: Sequence[float]) -> bool:
+    """Whether the primary alone is clearly above the best constant answer: below that a table would rank noise."""
+    constant = majority_score(task)
+    return constant is None or float(np.mean(single)) >= constant + ABOVE_CONSTANT
 
 
 def setup_of(plan: Plan, part: Part, tasks: Mapping[str, Task], primary: str) -> Setup:

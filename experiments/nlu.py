@@ -4,13 +4,15 @@ CB, COPA, MRPC, RTE and WNLI share an encoder; each has a head of two layers. An
 paper tunes on the official development sets and sends its test predictions to the GLUE server. Here *select* is carved from
 train, anew for each seed, and the development sets are *report*: what is tuned on is never what is reported.
 
-Full size fine-tunes the encoder, as the paper does. With `--small` the encoder stays frozen and a shared layer over its sentence
+Full size fine-tunes the encoder, as the paper does; the paper's is RoBERTa-base (`--encoder roberta-base`), the default here is
+the small one that needs no network. With `--small` the encoder stays frozen and a shared layer over its sentence
 vectors is trained instead: minutes instead of days, and a much weaker model.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -86,7 +88,7 @@ def make_plan(options: Options, data: Path) -> Plan:
     return Plan(
         "nlu-small" if options.small else "nlu",
         suite,
-        frozen_family if options.small else tuned_family,
+        functools.partial(frozen_family if options.small else tuned_family, encoder=options.encoder),
         data,
         TARGETS,
         SMALL_TRAIN if options.small else TRAIN,
@@ -144,12 +146,12 @@ def two_layers(width: int, hidden: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
 
 
-def tuned_family(suite: Suite) -> Family:
-    return TunedFamily(suite, HfSettings())
+def tuned_family(suite: Suite, encoder: str | None = None) -> Family:
+    return TunedFamily(suite, HfSettings() if encoder is None else HfSettings(encoder=encoder))
 
 
-def frozen_family(suite: Suite) -> Family:
-    return FrozenHeadsFamily(suite, PooledSettings())
+def frozen_family(suite: Suite, encoder: str | None = None) -> Family:
+    return FrozenHeadsFamily(suite, PooledSettings() if encoder is None else PooledSettings(encoder=encoder))
 
 
 def table_rows(plan: Plan, outcomes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

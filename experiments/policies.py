@@ -75,7 +75,7 @@ class Job:
 
 def main(options: Options) -> dict[str, Any]:
     seeds = options.seeds or SEEDS
-    setup = make_setup(data_directory(options, "glue"), small=options.small)
+    setup = make_setup(data_directory(options, "glue"), options)
     names, steps = list(setup.pool.names), steps_of(setup)
     rows = np.array([setup.pool.cards[name].rows for name in names])
     learned = run_all(
@@ -125,16 +125,18 @@ def main(options: Options) -> dict[str, Any]:
     return results
 
 
-def make_setup(data: Path, *, small: bool) -> Setup:
+def make_setup(data: Path, options: Options) -> Setup:
     tasks = []
     for name, directory in GLUE_FOLDERS.items():
-        limits = {"limit": SMALL_ROWS[name], "report_limit": SMALL_REPORT_ROWS} if small else {}
+        limits = {"limit": SMALL_ROWS[name], "report_limit": SMALL_REPORT_ROWS} if options.small else {}
         # A task's score is the mean of its metrics; CoLA's is Matthews correlation alone.
         metric = {"metric": "matthews"} if name == "cola" else {}
         spec = {"catalog": name, "path": directory, **limits, **metric}
         tasks.append(load_task(name, spec, data, primary=name == "cola"))
     suite = Suite.of(tasks[0], tasks[1:], name="glue", goal="average")
-    return Setup(suite, SMALL_MODEL, SMALL_TRAIN) if small else Setup(suite, FULL_MODEL, FULL_TRAIN)
+    if options.small:
+        return Setup(suite, options.with_encoder(SMALL_MODEL), SMALL_TRAIN)
+    return Setup(suite, options.with_encoder(FULL_MODEL), FULL_TRAIN)
 
 
 def steps_of(setup: Setup) -> int:

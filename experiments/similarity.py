@@ -10,6 +10,7 @@ choose from. Every run is kept in its directory: the same command goes on where 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ Scores = dict[str, list[float]]  # by label, in per cent, in the order of seeds
 
 def main(options: Options) -> dict[str, Any]:
     plan = small_plan(options.seeds) if options.small else full_plan(options.seeds)
+    plan = replace(plan, model=options.with_encoder(plan.model), primaries=options.of_primaries(plan.primaries))
     return run_plan(plan, load_tasks(plan, data_directory(options, "glue")), options)
 
 
@@ -76,18 +78,20 @@ def run_plan(plan: Plan, tasks: Mapping[str, Task], options: Options) -> dict[st
 
 
 def run_primary(plan: Plan, tasks: Mapping[str, Task], primary: str, options: Options) -> dict[str, list[Outcome]]:
-    """Outcomes by label, in the order of seeds. Few-shot runs have another train split, hence a setup of their own."""
+    """Outcomes by label, in the order of seeds. Few-shot runs have other train rows for each seed, hence setups of their own."""
     found: dict[str, list[Outcome]] = {}
-    runs = runs_of(plan)
-    for few in dict.fromkeys(run.few for run in runs):
+    runs, seeds = runs_of(plan), range(plan.seeds)
+    together: list[tuple[int | None, Sequence[int]]] = [(None, seeds)]
+    together += [(few, [seed]) for few in plan.few for seed in seeds]
+    for few, some in together:
         mine = [run for run in runs if run.few == few]
         jobs = [
             Job(run.method, dict(run.settings), seed, options.out / primary / run.label / f"seed-{seed}")
-            for seed in range(plan.seeds)
+            for seed in some
             for run in mine
         ]
-        labels = [run.label for _ in range(plan.seeds) for run in mine]
-        setup = setup_of(plan, tasks, primary, few)
+        labels = [run.label for _ in some for run in mine]
+        setup = setup_of(plan, tasks, primary, few, some[0])
         for index, outcome in run_jobs(run_job, setup, jobs, options.workers):
             cost = outcome.x
             place = f"{primary} {labels[index]} seed {outcome.seed}"

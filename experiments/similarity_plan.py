@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from experiments.data import GLUE_FOLDERS
-from sidequest.model_settings import HfSettings, ModelSettings, PooledSettings
+from sidequest.model_settings import EncoderSettings, HfSettings, PooledSettings
 from sidequest.runs.setup import Setup
 from sidequest.settings import TrainSettings
 from sidequest.tasks.loading import load_task
@@ -29,7 +29,7 @@ class Plan:
     primary. shown: rows per task of the t-SNE.
     """
 
-    model: ModelSettings
+    model: EncoderSettings
     train: TrainSettings
     limits: Mapping[str, int] | None
     report_limit: int | None
@@ -112,11 +112,11 @@ def load_tasks(plan: Plan, data: Path) -> dict[str, Task]:
     return tasks
 
 
-def setup_of(plan: Plan, tasks: Mapping[str, Task], primary: str, few: int | None = None) -> Setup:
-    """few: so many random rows of the primary's train split, the same for every method and seed."""
+def setup_of(plan: Plan, tasks: Mapping[str, Task], primary: str, few: int | None = None, seed: int = 0) -> Setup:
+    """few: so many random rows of the primary's train split, the same for every method, others for each seed."""
     own = tasks[primary]
     if few is not None and few < len(own.train):
-        kept = np.sort(np.random.default_rng(few).permutation(len(own.train))[:few])
+        kept = np.sort(np.random.default_rng([few, seed]).permutation(len(own.train))[:few])
         own = replace(own, splits={**own.splits, "train": own.train.take(kept)})
     others = [task for name, task in tasks.items() if name != primary]
     return Setup(Suite.of(own, others, name="similarity"), plan.model, plan.train)

@@ -24,6 +24,14 @@ def shared_data() -> Path:
     return root
 
 
+@pytest.fixture
+def few_digits(monkeypatch) -> None:
+    """`digits` is a suite with fewer rows, in this process."""
+    from tests.helpers.few_digits import instead_of_all
+
+    monkeypatch.setattr("sidequest.tasks.digits.digits_suite", instead_of_all)
+
+
 @pytest.fixture(scope="session")
 def encoders(tmp_path_factory) -> Callable[..., Path]:
     """`encoders(architecture)` → a directory with a tiny encoder, made once."""

@@ -14,6 +14,8 @@ from sidequest.recipe import Recipe
 from tests.helpers import ROOT
 from tests.helpers.marks import minilm
 
+pytestmark = pytest.mark.usefixtures("few_digits")
+
 
 @minilm
 @pytest.mark.integration

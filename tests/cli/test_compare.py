@@ -24,6 +24,8 @@ from sidequest.runs.training import train_recipe
 from sidequest.tasks.loading import load_suite
 from tests.helpers import ROOT
 
+pytestmark = pytest.mark.usefixtures("few_digits")
+
 
 @pytest.fixture
 def setup(tmp_path, monkeypatch) -> Setup:

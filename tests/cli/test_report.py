@@ -7,6 +7,8 @@ import pytest
 from sidequest.cli import common, main
 from tests.helpers.run_directories import hostile_suite, make_run
 
+pytestmark = pytest.mark.usefixtures("few_digits")
+
 
 @pytest.fixture
 def call(monkeypatch, capsys):

@@ -13,6 +13,8 @@ from sidequest.records.comparisons import Comparison
 from sidequest.runs.sources import for_other_model, open_source
 from tests.helpers.marks import minilm
 
+pytestmark = pytest.mark.usefixtures("few_digits")
+
 QUICK = ["--set", "train.epochs=2", "--set", "train.max_batches=40"]
 
 

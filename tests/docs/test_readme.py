@@ -12,7 +12,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.integration
-def test_the_python_of_readme_runs(capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize("rows", ["few", pytest.param("all", marks=pytest.mark.slow)])
+def test_the_python_of_readme_runs(request, capsys, tmp_path, monkeypatch, rows):
+    if rows == "few":
+        request.getfixturevalue("few_digits")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert blocks

@@ -2,19 +2,31 @@
 
 import json
 import mmap
+from pathlib import Path
 
 import pytest
 
 from experiments import EXPERIMENTS, Options
 from experiments import gradts as experiment
-from experiments.gradts_suites import FOLDERS, GRADTS, Part, Plan, full_plan, load_tasks, small_plan
+from experiments.gradts_suites import (
+    FOLDERS,
+    GRADTS,
+    Part,
+    Plan,
+    full_plan,
+    has_learned,
+    load_tasks,
+    small_plan,
+    with_all_rows,
+)
 from sidequest.methods import METHODS
 from sidequest.model_settings import HfSettings
-from sidequest.recipe import Recipe
+from sidequest.recipe import Phase, Recipe, Subset
 from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.selecting import make_method
 from sidequest.settings import TrainSettings
 from sidequest.tasks.catalog import entry_name
+from sidequest.tasks.majority import majority_score
 from sidequest.tasks.task import Form, Objective
 from tests.helpers.tiny_suites import task
 
@@ -87,6 +99,51 @@ def test_every_table_and_figure_on_a_tiny_suite(encoder, tmp_path, capsys):
     assert "reused" not in json.dumps(recipe.evidence)
     for name in ("heads-first", "tau", "selection-gradts-fg"):
         assert (tmp_path / "two" / f"{name}.html").exists()
+
+
+def chosen(method, *phases):
+    return Recipe(method=method, primary="p", phases=phases)
+
+
+ROWS = {"p": 10, "a": 40, "b": 5}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "shares"),
+    [
+        (chosen("heu-size", Phase(order="cycle", shares={"p": 1, "a": 1, "b": 1})), {"p": 1, "a": 4, "b": 0.5}),
+        (chosen("gradts-thres", Phase(order="shuffle", shares={"p": 1, "a": 1})), {"p": 1, "a": 4}),
+        (
+            chosen("gradts-fg", Phase(shares={"p": 1, "a": 1}, subsets={"a": Subset(ids=[3, 4, 5])})),
+            {"p": 1, "a": 0.3},
+        ),
+        (chosen("single", Phase(shares={"p": 1})), {"p": 1}),
+        (chosen("autosem", Phase(order="cycle", shares={"p": 2, "a": 1})), {"p": 2, "a": 1}),
+    ],
+    ids=lambda value: value.method if isinstance(value, Recipe) else "",
+)
+def test_every_choice_is_trained_in_one_mixture_of_all_that_was_chosen(recipe, shares):
+    made = with_all_rows(recipe, ROWS)
+    (phase,) = made.phases
+    assert phase.shares == pytest.approx(shares)
+    assert phase.subsets == recipe.phases[0].subsets
+    assert phase.order == ("shuffle" if set(shares) != {"p"} and recipe.method != "autosem" else recipe.phases[0].order)
+
+
+def test_no_table_where_the_primary_alone_has_learned_nothing():
+    constant = majority_score(task("first", rows=24))
+    assert has_learned(task("first", rows=24), [constant + 0.04])
+    assert not has_learned(task("first", rows=24), [constant + 0.1, constant - 0.1])
+
+
+def test_parts_and_primaries_can_be_asked_for():
+    plan = small_plan(None)
+    some = experiment.chosen_parts(
+        plan, Options(Path("out"), encoder="bert", primaries=("rte",), only=("glue", "mixed"))
+    )
+    assert [(part.name, part.primaries) for part in some.parts] == [("glue", ("rte",))]  # mixed has no such primary
+    assert some.model.encoder == "bert"
+    assert experiment.chosen_parts(plan, Options(Path("out"))) == plan
 
 
 def test_peak_memory_sees_what_was_held():

@@ -15,6 +15,9 @@ from sidequest.runs.scoring import Truth, judge
 from sidequest.runs.setup import Setup
 from sidequest.runs.truth import SubsetScores, TruthTable, named, signal
 from sidequest.tasks.loading import load_suite
+from tests.helpers.few_digits import instead_of_all
+
+pytestmark = pytest.mark.usefixtures("few_digits")
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +26,7 @@ def small_digits(tmp_path_factory):
     cache = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIDEQUEST_CACHE", str(cache))
+        patch.setattr("sidequest.tasks.digits.digits_suite", instead_of_all)
         suite = load_suite("digits")
         suite = suite.subset(sorted(suite.candidates)[:2])
         setup = Setup.of(suite, {}, {"epochs": 1, "max_batches": 6})

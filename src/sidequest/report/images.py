@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from sidequest.errors import SettingsError, unknown
 from sidequest.report.embedding import escaped
-from sidequest.report.style import CONFIG
+from sidequest.report.style import CONFIG, FILE_TEMPLATE
 
 FORMATS = ("svg", "png", "html")
 WIDTH, HEIGHT = 800, 450
@@ -48,6 +48,7 @@ def save_figures(
     wanted = list(formats)
     pictures = [form for form in wanted if form != "html"]
     directory.mkdir(parents=True, exist_ok=True)
+    figures = {name: go.Figure(figure).update_layout(template=FILE_TEMPLATE) for name, figure in figures.items()}
     messages = []
     written: list[Path] = []
     if pictures and figures:

@@ -6,6 +6,7 @@ repeat it. All text goes through jinja2's escaping, figures and JSON through `em
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -195,11 +196,16 @@ def _with_data(page: Page, directory: Path) -> Page:
     return page
 
 
+@functools.cache
+def _environment() -> Environment:
+    """With the templates that it has compiled."""
+    loader = PackageLoader("sidequest.report")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+
+
 def render(page: Page | PrimariesPage | FitPage) -> str:
     """The page as HTML."""
-    environment = Environment(
-        loader=PackageLoader("sidequest.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
+    environment = _environment()
     figures = {name: figure_json(d.figure) for name, d in page.all_drawings.items() if d.figure is not None}
     script = environment.get_template("page.js").render()
     return environment.get_template(page.template).render(

@@ -14,18 +14,21 @@ PRIMARY = PALETTE[0]
 # Eight, beside nine colours: pairs repeat only after seventy-two.
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "pentagon")
 Values = Sequence[float] | np.ndarray
+FILE_TEMPLATE = "plotly_white"
 # Of interactive figures: plotly's own toolbar would offer to upload them.
 CONFIG = {"displaylogo": False, "plotlyServerURL": "", "modeBarButtonsToRemove": ["sendChartToCloud"]}
 
 
 def new_figure(title: str, x: str = "", y: str = "") -> go.Figure:
-    """An empty figure in the house style: transparent, so that it sits on a light or a dark page."""
-    figure = go.Figure()
+    """An empty figure in the house style: transparent, so that it sits on a light or a dark page.
+
+    It has no template: the page has its own, and files get `FILE_TEMPLATE`. Plotly's own takes a third of a second per figure.
+    """
+    figure = go.Figure(layout={"template": go.layout.Template()})
     figure.update_layout(
         title={"text": title, "x": 0, "xanchor": "left", "pad": {"l": 10}},
         xaxis_title=x,
         yaxis_title=y,
-        template="plotly_white",
         colorway=list(PALETTE),
         font={"family": "system-ui, sans-serif", "size": 13},
         margin={"l": 60, "r": 20, "t": 50, "b": 50},
