@@ -58,8 +58,9 @@ def test_the_version() -> None:
 
 
 @pytest.mark.parametrize("columns", ["80", "50"])
-def test_names_of_methods_are_never_cut_and_needs_are_models(columns: str) -> None:
-    text = sidequest("methods", COLUMNS=columns).stdout
+def test_names_of_methods_are_never_cut_and_needs_are_models(run, monkeypatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    _, text, _ = run("methods")
     for name in METHODS:
         assert re.search(rf"│ {re.escape(name)} +│", text), name
     assert "HeadImportance" not in text
@@ -90,14 +91,14 @@ def test_ctrl_c_says_how_to_go_on_and_ends_with_130(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
-def test_a_dry_run_says_what_it_would_cost_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_says_what_it_would_cost_and_leaves_nothing(run, few_digits, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    done = sidequest("select", "digits", "-m", "heu-size", "-o", out, "--dry-run", "--tune", "5")
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"choosing by heu-size, \d+ trials: [\d,]+ batches, [\d.]+x", done.stdout)
-    assert re.search(r"about .* with (one process|\d+ processes)", done.stdout)
-    assert "--tune 5: up to 5 trainings of the primary come on top" in done.stdout
+    code, text, errors = run("select", "digits", "-m", "heu-size", "-o", out, "--dry-run", "--tune", "5")
+    assert code == 0, errors
+    assert re.search(r"choosing by heu-size, \d+ trials: [\d,]+ batches, [\d.]+x", text)
+    assert re.search(r"about .* with (one process|\d+ processes)", text)
+    assert "--tune 5: up to 5 trainings of the primary come on top" in text
     assert not out.exists()
-    refused = sidequest("select", "digits", "-m", "gradts-thres", "-o", out, "--dry-run")
-    assert refused.returncode == 2
-    assert "attention heads" in refused.stderr
+    code, _, errors = run("select", "digits", "-m", "gradts-thres", "-o", out, "--dry-run")
+    assert code == 2
+    assert "attention heads" in errors

@@ -2,7 +2,9 @@
 
 import pytest
 
+from sidequest.search import code_version
 from sidequest.search.code_version import code_digest, selection_code_version, training_code_version
+from sidequest.store import ENTRY
 
 SOURCE = b'''"""Of the module."""
 
@@ -38,6 +40,24 @@ def test_code_changes_it(old, new):
 
 def test_a_file_moved_changes_it():
     assert code_digest([("b.py", SOURCE)]) != digest(SOURCE)
+
+
+def test_the_version_is_kept_by_the_bytes_of_the_files(tmp_path, monkeypatch):
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+    version = code_version._version.__wrapped__
+    (tmp_path / "a.py").write_bytes(SOURCE)
+    monkeypatch.setattr(code_version, "PACKAGE", tmp_path)
+    first = version(("a.py",))
+    assert first == digest(SOURCE)
+    with monkeypatch.context() as patch:
+        patch.setattr(code_version, "code_digest", None)  # found, not made
+        assert version(("a.py",)) == first
+    (tmp_path / "a.py").write_bytes(SOURCE.replace(b"2 * x", b"x * 2"))
+    assert version(("a.py",)) != first
+    for entry in (tmp_path / "cache").glob(f"code/*/*/{ENTRY}"):
+        entry.write_text("{}")  # damaged: made again
+    (tmp_path / "a.py").write_bytes(SOURCE)
+    assert version(("a.py",)) == first
 
 
 def test_methods_count_for_selections_and_not_for_trials():

@@ -151,6 +151,12 @@ for module in COMMANDS:
     )
 
 
+@functools.cache
+def _all_commands() -> Any:
+    """Made once: reading the options of every command takes a tenth of a second, and some processes run many commands."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run the command line: 0 is success, 1 a failure, 2 bad input with one clear message and no traceback, 130 a Ctrl-C, 143 a
     SIGTERM."""
@@ -160,7 +166,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character shows a question mark
             stream.reconfigure(errors="replace")
     try:
-        app()
+        _all_commands()()
     except SidequestError as error:
         _refuse(error)
     except (OSError, MemoryError) as error:

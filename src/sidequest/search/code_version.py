@@ -1,6 +1,7 @@
 """A version of the code that decides results, so that results of other code are not taken for it.
 
-It is a digest of the syntax trees without docstrings: a comment, a docstring or a line break changes nothing.
+It is a digest of the syntax trees without docstrings: a comment, a docstring or a line break changes nothing. Trees take a second
+or two to make, so the version is kept by the bytes of the files.
 """
 
 from __future__ import annotations
@@ -8,8 +9,11 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import sys
 from collections.abc import Iterable
 from pathlib import Path
+
+from sidequest.store import ContentStore
 
 PACKAGE = Path(__file__).parents[1]
 TRAINING = ("learning", "models", "tasks/metrics.py")  # what turns a plan into a score
@@ -29,7 +33,12 @@ def selection_code_version() -> str:
 @functools.cache
 def _version(rooms: tuple[str, ...]) -> str:
     files = {path for room in rooms for path in _python_files(PACKAGE / room)}
-    return code_digest((path.relative_to(PACKAGE).as_posix(), path.read_bytes()) for path in sorted(files))
+    sources = [(path.relative_to(PACKAGE).as_posix(), path.read_bytes()) for path in sorted(files)]
+    content = hashlib.sha256(sys.version.encode())  # trees are not the same in every Python
+    for name, source in sources:
+        content.update(f"{name}\0{len(source)}\0".encode() + source)
+    kept = ContentStore("code").get_or_make(content.hexdigest(), lambda _: {"version": code_digest(sources)})
+    return str(kept.data["version"])
 
 
 def _python_files(place: Path) -> Iterable[Path]:
