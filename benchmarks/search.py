@@ -26,7 +26,7 @@ import numpy as np
 from sidequest.numerics.gp_hedge import HedgeSearch
 from sidequest.numerics.mixture_search import GridSearch, History, MixtureSearch, Observation, RandomSearch
 from sidequest.numerics.mixtures import Mixture, MixtureSpace, reduced
-from sidequest.simulation.surfaces import Surface, surface
+from sidequest.simulation.surfaces import KnownSurface, surface
 
 TRIALS = 20
 COUNTS = (5, 10, 15, 20)  # numbers of trials after which the choice is looked at: each look costs a fit
@@ -38,11 +38,11 @@ SKOPT_HINT = (
 
 # (regret of the recommendation after `COUNTS` trials, seconds per suggestion, how many trials were repeats)
 Found = tuple[list[float], float, int]
-Contender = Callable[[Surface, int], Found]
+Contender = Callable[[KnownSurface, int], Found]
 
 
 def run_search(
-    search: MixtureSearch, target: Surface, judge: type[MixtureSearch] | None = None, at_once: int = 1
+    search: MixtureSearch, target: KnownSurface, judge: type[MixtureSearch] | None = None, at_once: int = 1
 ) -> Found:
     """One search; a suggestion of the initial design is not counted in the time, as it costs nothing anywhere.
 
@@ -63,7 +63,7 @@ def run_search(
     return regrets, float(np.mean(seconds)) if seconds else 0.0, 0
 
 
-def run_skopt(target: Surface, seed: int) -> Found:
+def run_skopt(target: KnownSurface, seed: int) -> Found:
     """scikit-optimize as the paper used it: "most of the default configurations", integer dimensions, ten random points."""
     import warnings
 
@@ -115,7 +115,7 @@ def contenders() -> dict[str, Contender]:
     return out
 
 
-def surfaces(seeds: int, auxiliaries: int) -> Iterator[tuple[int, Surface]]:
+def surfaces(seeds: int, auxiliaries: int) -> Iterator[tuple[int, KnownSurface]]:
     space = MixtureSpace(auxiliaries, max_primary=20, max_auxiliary=5)
     return ((seed, surface(space, seed)) for seed in range(seeds))
 

@@ -63,7 +63,7 @@ PAPER = {
 
 
 @dataclass(frozen=True)
-class Size:
+class PartSize:
     """How large one suite is. limit: labelled rows per task, of which *select* takes its part; None: all."""
 
     model: AutosemSettings
@@ -85,17 +85,17 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Part:
+class PrimaryPart:
     """One primary and its candidates."""
 
     primary: str
-    size: Size
+    size: PartSize
     methods: tuple[str, ...]
     candidates: tuple[str, ...] = field(default=())
 
 
 FEW_SHOT_LIMIT = 267  # a quarter of it is *select*: 200 sentences to train on
-SMALL_GLUE = Size(
+SMALL_GLUE = PartSize(
     AutosemSettings(hidden=64, layers=1, max_length=48),
     TrainSettings(epochs=4, batch_size=32, max_batches=180, learning_rate=4e-3),
     {"rounds": 60, "batches": 5},
@@ -103,7 +103,7 @@ SMALL_GLUE = Size(
     limit=800,
     auxiliary_limit=800,
 )
-SMALL_TAGGING = Size(
+SMALL_TAGGING = PartSize(
     AutosemSettings(hidden=64, layers=1, max_length=64),
     TrainSettings(epochs=8, batch_size=16, max_batches=312, learning_rate=1e-2),
     {"rounds": 100, "batches": 4},
@@ -113,9 +113,9 @@ SMALL_TAGGING = Size(
     report_limit=500,
 )
 PAPER_TRAIN = TrainSettings(epochs=20, batch_size=32, patience=4)
-FULL_RTE = Size(AutosemSettings(hidden=1024, depth=2), PAPER_TRAIN, {}, {"trials": 20, "runs": 2})
+FULL_RTE = PartSize(AutosemSettings(hidden=1024, depth=2), PAPER_TRAIN, {}, {"trials": 20, "runs": 2})
 FULL_MRPC = replace(FULL_RTE, model=AutosemSettings(hidden=512, depth=2), stage2={"trials": 15, "runs": 2})
-FULL_TAGGING = Size(
+FULL_TAGGING = PartSize(
     AutosemSettings(hidden=256),
     TrainSettings(epochs=20, batch_size=16),
     {},
@@ -126,12 +126,12 @@ FULL_TAGGING = Size(
 SEEDS = 3
 
 
-def parts(small: bool) -> list[Part]:
+def parts(small: bool) -> list[PrimaryPart]:
     every = (FULL_METHOD, NO_STAGE1, NO_STAGE2)
     return [
-        Part("rte", SMALL_GLUE if small else FULL_RTE, (FULL_METHOD,), tuple(sorted({*PAIRS} - {"rte"}))),
-        Part("mrpc", SMALL_GLUE if small else FULL_MRPC, every, tuple(sorted({*PAIRS} - {"mrpc"}))),
-        Part("chunking", SMALL_TAGGING if small else FULL_TAGGING, every, ("ner", "pos", "pos-shuffled")),
+        PrimaryPart("rte", SMALL_GLUE if small else FULL_RTE, (FULL_METHOD,), tuple(sorted({*PAIRS} - {"rte"}))),
+        PrimaryPart("mrpc", SMALL_GLUE if small else FULL_MRPC, every, tuple(sorted({*PAIRS} - {"mrpc"}))),
+        PrimaryPart("chunking", SMALL_TAGGING if small else FULL_TAGGING, every, ("ner", "pos", "pos-shuffled")),
     ]
 
 
@@ -163,7 +163,7 @@ def main(options: Options) -> dict[str, Any]:
     return results
 
 
-def make_setup(part: Part, data: Path) -> Setup:
+def make_setup(part: PrimaryPart, data: Path) -> Setup:
     size = part.size
     limits = {"limit": size.limit, "report_limit": size.report_limit}
     primary = _load(part.primary, data, {k: v for k, v in limits.items() if v is not None})
@@ -217,7 +217,7 @@ class _PrintCells(Progress):
         )
 
 
-def show(part: Part, setup: Setup, comparison: Comparison, recipes: Mapping[str, list[Recipe]]) -> None:
+def show(part: PrimaryPart, setup: Setup, comparison: Comparison, recipes: Mapping[str, list[Recipe]]) -> None:
     """The paper's tables in form: mean and deviation over seeds, on *select* (its validation) and on *report* (its test)."""
     metric = setup.suite.tasks[part.primary].metric
     rows = []

@@ -22,8 +22,8 @@ from experiments import Options
 from experiments.data import data_directory
 from experiments.gradts_suites import (
     GRADTS,
-    Part,
-    Plan,
+    GradTSPlan,
+    TaskSet,
     full_plan,
     has_learned,
     load_tasks,
@@ -61,7 +61,7 @@ def main(options: Options) -> dict[str, Any]:
     return results
 
 
-def chosen_parts(plan: Plan, options: Options) -> Plan:
+def chosen_parts(plan: GradTSPlan, options: Options) -> GradTSPlan:
     """The parts, primaries and encoder that were asked for."""
     known = dict.fromkeys(name for part in plan.parts for name in part.primaries)
     primaries, parts = options.of_primaries(list(known)), options.of_parts([part.name for part in plan.parts])
@@ -83,7 +83,7 @@ class Measured:
     reuse: dict[str, Any]
 
 
-def run_part(plan: Plan, part: Part, tasks: Mapping[str, Task], options: Options) -> dict[str, list[Measured]]:
+def run_part(plan: GradTSPlan, part: TaskSet, tasks: Mapping[str, Task], options: Options) -> dict[str, list[Measured]]:
     """All methods and seeds for each primary."""
     found: dict[str, list[Measured]] = {}
     for primary in part.primaries:
@@ -100,7 +100,7 @@ def run_part(plan: Plan, part: Part, tasks: Mapping[str, Task], options: Options
     return found
 
 
-def _job(plan: Plan, method: str, seed: int, out: Path, **settings: Any) -> Job:
+def _job(plan: GradTSPlan, method: str, seed: int, out: Path, **settings: Any) -> Job:
     return Job(method, {**plan.settings.get(method, {}), **settings}, seed, out / method / f"seed-{seed}")
 
 
@@ -140,7 +140,7 @@ def measured_job(setup: Setup, job: Job) -> Measured:
 
 
 def show_part(
-    plan: Plan, part: Part, tasks: Mapping[str, Task], found: Mapping[str, list[Measured]], out: Path
+    plan: GradTSPlan, part: TaskSet, tasks: Mapping[str, Task], found: Mapping[str, list[Measured]], out: Path
 ) -> dict[str, Any]:
     """Print the tables of one set of candidates, draw its figures, and return the numbers."""
     seeds = list(range(part.seeds))
@@ -191,7 +191,7 @@ def show_part(
     }
 
 
-def score_table(part: Part, found: Mapping[str, list[Measured]], comparisons: Mapping[str, Comparison]) -> str:
+def score_table(part: TaskSet, found: Mapping[str, list[Measured]], comparisons: Mapping[str, Comparison]) -> str:
     """Rows as in Tables 2 and 4 to 6: methods; columns: primaries, every metric of each, and the verdict against single."""
     rows = []
     for method in part.methods:
@@ -206,7 +206,7 @@ def score_table(part: Part, found: Mapping[str, list[Measured]], comparisons: Ma
     return markdown_table(header, rows)
 
 
-def cost_table(part: Part, found: Mapping[str, list[Measured]]) -> str:
+def cost_table(part: TaskSet, found: Mapping[str, list[Measured]]) -> str:
     """Tables 3 and 10: the mean over primaries and seeds. `here` is without what was found in caches."""
 
     def mean(method: str, value: Any) -> float:
@@ -229,7 +229,7 @@ def cost_table(part: Part, found: Mapping[str, list[Measured]]) -> str:
     return markdown_table(["", "x to choose", "x to train", "minutes", "here", "memory"], rows)
 
 
-def chosen_lines(part: Part, out: Path, seeds: Sequence[int]) -> list[str]:
+def chosen_lines(part: TaskSet, out: Path, seeds: Sequence[int]) -> list[str]:
     lines = []
     for primary in part.primaries:
         for method in part.methods:
@@ -258,7 +258,7 @@ def reuse_lines(found: Mapping[str, list[Measured]]) -> list[str]:
     return lines
 
 
-def draw(part: Part, out: Path) -> None:
+def draw(part: TaskSet, out: Path) -> None:
     """Figures 1 to 4 of seed 0, from the recipes alone."""
     recipes = {
         method: [Recipe.read(out / primary / method / "seed-0" / "recipe.json") for primary in part.primaries]

@@ -42,7 +42,7 @@ MIXING = ("autosem",)  # methods that choose a mixture; of the others the chosen
 
 
 @dataclass(frozen=True)
-class Part:
+class TaskSet:
     """One set of candidates. table: what it is in the paper."""
 
     name: str
@@ -54,10 +54,10 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Plan:
+class GradTSPlan:
     """limit: labelled rows per task, a quarter of them (at most 100, or a tenth) for *select*; None: all."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[TaskSet, ...]
     model: EncoderSettings
     train: TrainSettings
     limit: int | None
@@ -65,29 +65,29 @@ class Plan:
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def full_plan(seeds: int | None) -> Plan:
+def full_plan(seeds: int | None) -> GradTSPlan:
     every = ("single", "all", "random-subset", *AUTOSEM, *GRADTS)
     mixed = (*GLUE, "stsb", "pos", "ner", "chunking")
     parts = (
-        Part("glue", "Tables 2, 3, 6 and 9", GLUE, GLUE, (*every, *HEURISTICS), seeds or 3),
-        Part("difficult", "Table 4", (*GLUE, "meld"), (*GLUE, "meld"), every, seeds or 3),
-        Part("mixed", "Table 5", mixed, mixed, every, seeds or 3),
+        TaskSet("glue", "Tables 2, 3, 6 and 9", GLUE, GLUE, (*every, *HEURISTICS), seeds or 3),
+        TaskSet("difficult", "Table 4", (*GLUE, "meld"), (*GLUE, "meld"), every, seeds or 3),
+        TaskSet("mixed", "Table 5", mixed, mixed, every, seeds or 3),
     )
     train = TrainSettings(epochs=7, learning_rate=5e-5, batch_size=32, patience=None)
     model = HfSettings(encoder="bert-base-cased", max_length=128)
-    return Plan(parts, model, train, None, None)
+    return GradTSPlan(parts, model, train, None, None)
 
 
-def small_plan(seeds: int | None) -> Plan:
+def small_plan(seeds: int | None) -> GradTSPlan:
     """Two primaries, and the dearer methods on one seed. The paper's thresholds do not fit another encoder: the upper half of
     tasks and of rows is taken instead."""
     primaries = ("rte", "mrpc")
     mixed = (*GLUE, "stsb", "pos", "ner", "chunking")
     parts = (
-        Part("glue", "Tables 2 and 9", GLUE, primaries, ("single", "all", "random-subset", *GRADTS), seeds or 2),
-        Part("difficult", "Table 4", (*GLUE, "meld"), primaries, ("single", *GRADTS), 1),
-        Part("mixed", "Table 5", mixed, ("mrpc",), ("single", *GRADTS), 1),
-        Part("others", "Tables 2, 3 and 6", GLUE, primaries, ("single", *AUTOSEM, *HEURISTICS, *GRADTS), 1),
+        TaskSet("glue", "Tables 2 and 9", GLUE, primaries, ("single", "all", "random-subset", *GRADTS), seeds or 2),
+        TaskSet("difficult", "Table 4", (*GLUE, "meld"), primaries, ("single", *GRADTS), 1),
+        TaskSet("mixed", "Table 5", mixed, ("mrpc",), ("single", *GRADTS), 1),
+        TaskSet("others", "Tables 2, 3 and 6", GLUE, primaries, ("single", *AUTOSEM, *HEURISTICS, *GRADTS), 1),
     )
     ranking: dict[str, Any] = {"warmup_epochs": 2}
     bandit: dict[str, Any] = {"rounds": 12, "batches": 3}
@@ -100,10 +100,10 @@ def small_plan(seeds: int | None) -> Plan:
     }
     train = TrainSettings(epochs=2, learning_rate=1e-4, batch_size=16, patience=None)
     model = HfSettings(encoder="minilm", layers=3, max_length=48)
-    return Plan(parts, model, train, 240, 200, settings)
+    return GradTSPlan(parts, model, train, 240, 200, settings)
 
 
-def load_tasks(plan: Plan, data: Path) -> dict[str, Task]:
+def load_tasks(plan: GradTSPlan, data: Path) -> dict[str, Task]:
     """Each task as in every suite and role, so that what is learned from it is learned once."""
     names = dict.fromkeys(name for part in plan.parts for name in part.tasks)
     limits = {key: value for key, value in (("limit", plan.limit), ("report_limit", plan.report_limit)) if value}
@@ -130,6 +130,6 @@ def has_learned(task: Task, single: Sequence[float]) -> bool:
     return constant is None or float(np.mean(single)) >= constant + ABOVE_CONSTANT
 
 
-def setup_of(plan: Plan, part: Part, tasks: Mapping[str, Task], primary: str) -> Setup:
+def setup_of(plan: GradTSPlan, part: TaskSet, tasks: Mapping[str, Task], primary: str) -> Setup:
     candidates = [tasks[name] for name in part.tasks if name != primary]
     return Setup(Suite.of(tasks[primary], candidates, name=f"gradts-{part.name}"), plan.model, plan.train)

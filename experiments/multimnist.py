@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments import Options
 from experiments.data import data_directory
-from experiments.targets import METHODS, Plan, claims, claims_table, run_plan, scores, spread
+from experiments.targets import METHODS, TargetsPlan, claims, claims_table, run_plan, scores, spread
 from sidequest.files import write_json
 from sidequest.model_settings import AlphaVILSettings
 from sidequest.models import family as model_family
@@ -76,27 +76,27 @@ def main(options: Options) -> dict[str, Any]:
     return results
 
 
-def full_plan(options: Options, data: Any) -> Plan:
+def full_plan(options: Options, data: Any) -> TargetsPlan:
     seeds = options.seeds or SEEDS
-    return Plan("multimnist", suite, family, data, TARGETS, TRAIN, EPOCHS, seeds)
+    return TargetsPlan("multimnist", suite, family, data, TARGETS, TRAIN, EPOCHS, seeds)
 
 
-def small_plan(options: Options, data: Any) -> Plan:
+def small_plan(options: Options, data: Any) -> TargetsPlan:
     seeds = options.seeds or SMALL_SEEDS
     settings = {"diw": {"patience": SMALL_PATIENCE}}
-    return Plan(
+    return TargetsPlan(
         "multimnist", suite, family, data, TARGETS, TRAIN, SMALL_EPOCHS, seeds, settings=settings, rows=SMALL_ROWS
     )
 
 
-def suite(plan: Plan, seed: int) -> Suite:
+def suite(plan: TargetsPlan, seed: int) -> Suite:
     """Both corners' tasks on the same images, drawn anew for each seed where a split is cut."""
     tasks = [load_task(name, {"catalog": f"multimnist-{name}", "path": str(plan.data)}) for name in TARGETS]
     first, second = (_cut(task, plan, seed) for task in tasks)
     return Suite.of(first, [second], name="multimnist")
 
 
-def _cut(task: Task, plan: Plan, seed: int) -> Task:
+def _cut(task: Task, plan: TargetsPlan, seed: int) -> Task:
     splits = dict(task.splits)
     for number, (split, count) in enumerate(sorted(plan.rows.items())):
         # Not a function of the task: the corners share their images.

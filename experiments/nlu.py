@@ -23,7 +23,7 @@ from experiments import Options
 from experiments.data import data_directory
 from experiments.targets import (
     METHODS,
-    Plan,
+    TargetsPlan,
     claims,
     claims_table,
     ensemble_score,
@@ -84,8 +84,8 @@ def main(options: Options) -> dict[str, Any]:
     return results
 
 
-def make_plan(options: Options, data: Path) -> Plan:
-    return Plan(
+def make_plan(options: Options, data: Path) -> TargetsPlan:
+    return TargetsPlan(
         "nlu-small" if options.small else "nlu",
         suite,
         functools.partial(frozen_family if options.small else tuned_family, encoder=options.encoder),
@@ -100,7 +100,7 @@ def make_plan(options: Options, data: Path) -> Plan:
     )
 
 
-def suite(plan: Plan, seed: int) -> Suite:
+def suite(plan: TargetsPlan, seed: int) -> Suite:
     tasks = [load_task(name, {"catalog": name, "path": str(plan.data / PLACES[name])}, seed=seed) for name in TARGETS]
     return Suite.of(tasks[0], tasks[1:], name="nlu")
 
@@ -154,7 +154,7 @@ def frozen_family(suite: Suite, encoder: str | None = None) -> Family:
     return FrozenHeadsFamily(suite, PooledSettings() if encoder is None else PooledSettings(encoder=encoder))
 
 
-def table_rows(plan: Plan, outcomes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def table_rows(plan: TargetsPlan, outcomes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Table 2: per target and method the spread on both splits, the ensemble on *report*, and the paper's numbers."""
     rows = []
     for index, target in enumerate(TARGETS):

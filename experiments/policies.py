@@ -60,7 +60,7 @@ PAPER = {"random": 79.1, "size": 74.9, "exp3s": 78.9, "counterfactual": 80.5}
 
 
 @dataclass(frozen=True)
-class Job:
+class PolicyJob:
     """Learn a policy (`shares` is None) or train one, with one seed."""
 
     policy: str
@@ -80,7 +80,10 @@ def main(options: Options) -> dict[str, Any]:
     rows = np.array([setup.pool.cards[name].rows for name in names])
     learned = run_all(
         setup,
-        [Job("counterfactual", 0, options.out), *(Job("exp3s", seed, options.out) for seed in range(seeds))],
+        [
+            PolicyJob("counterfactual", 0, options.out),
+            *(PolicyJob("exp3s", seed, options.out) for seed in range(seeds)),
+        ],
         options,
     )
     recipes = {"counterfactual": learned[0]["recipe"], "exp3s": [each["recipe"] for each in learned[1:]]}
@@ -91,7 +94,7 @@ def main(options: Options) -> dict[str, Any]:
         "counterfactual": [shares_of(recipes["counterfactual"], names)] * seeds,
     }
     jobs = [
-        Job(name, seed, options.out, tuple(each[seed].tolist()))
+        PolicyJob(name, seed, options.out, tuple(each[seed].tolist()))
         for seed in range(seeds)
         for name, each in policies.items()
     ]
@@ -144,7 +147,7 @@ def steps_of(setup: Setup) -> int:
     return setup.train.max_batches
 
 
-def run_all(setup: Setup, jobs: list[Job], options: Options) -> list[dict[str, Any]]:
+def run_all(setup: Setup, jobs: list[PolicyJob], options: Options) -> list[dict[str, Any]]:
     """The jobs' results in their order; what an earlier call finished is read, not run."""
     found: dict[int, dict[str, Any]] = {}
     for index, result in run_jobs(run_job, setup, jobs, options.workers):
@@ -154,7 +157,7 @@ def run_all(setup: Setup, jobs: list[Job], options: Options) -> list[dict[str, A
     return [found[index] for index in range(len(jobs))]
 
 
-def run_job(setup: Setup, job: Job) -> dict[str, Any]:
+def run_job(setup: Setup, job: PolicyJob) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(1)
@@ -171,7 +174,7 @@ def run_job(setup: Setup, job: Job) -> dict[str, Any]:
     return result
 
 
-def learn(setup: Setup, job: Job) -> dict[str, Any]:
+def learn(setup: Setup, job: PolicyJob) -> dict[str, Any]:
     """A recipe; for Exp3.S also the scores of the model that the run itself trained, which is the paper's result."""
     learner = setup.learner(job.seed)
     trials = LocalTrials(learner, setup.train, goal="average", facts=setup.facts)
@@ -197,7 +200,7 @@ def learn(setup: Setup, job: Job) -> dict[str, Any]:
     return result
 
 
-def train(setup: Setup, job: Job) -> dict[str, Any]:
+def train(setup: Setup, job: PolicyJob) -> dict[str, Any]:
     assert job.shares is not None
     names = list(setup.pool.names)
     phase: Phase = policy_phase(names, np.array(job.shares), goal="average", steps=steps_of(setup))

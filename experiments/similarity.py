@@ -19,7 +19,7 @@ import numpy as np
 from experiments import Options
 from experiments.claims import judged
 from experiments.data import data_directory
-from experiments.similarity_plan import METHODS, Plan, full_plan, load_tasks, runs_of, setup_of, small_plan
+from experiments.similarity_plan import METHODS, SimilarityPlan, full_plan, load_tasks, runs_of, setup_of, small_plan
 from sidequest.files import write_json
 from sidequest.learning.protocol import Discrimination, TaskDiscriminator
 from sidequest.learning.torch.powers import PowerStores
@@ -47,7 +47,7 @@ def main(options: Options) -> dict[str, Any]:
     return run_plan(plan, load_tasks(plan, data_directory(options, "glue")), options)
 
 
-def run_plan(plan: Plan, tasks: Mapping[str, Task], options: Options) -> dict[str, Any]:
+def run_plan(plan: SimilarityPlan, tasks: Mapping[str, Task], options: Options) -> dict[str, Any]:
     results: dict[str, Any] = {"seeds": plan.seeds, "model": plan.model.model_dump(mode="json"), "primaries": {}}
     scores: dict[str, Scores] = {}
     for primary in plan.primaries:
@@ -77,7 +77,9 @@ def run_plan(plan: Plan, tasks: Mapping[str, Task], options: Options) -> dict[st
     return results
 
 
-def run_primary(plan: Plan, tasks: Mapping[str, Task], primary: str, options: Options) -> dict[str, list[Outcome]]:
+def run_primary(
+    plan: SimilarityPlan, tasks: Mapping[str, Task], primary: str, options: Options
+) -> dict[str, list[Outcome]]:
     """Outcomes by label, in the order of seeds. Few-shot runs have other train rows for each seed, hence setups of their own."""
     found: dict[str, list[Outcome]] = {}
     runs, seeds = runs_of(plan), range(plan.seeds)
@@ -100,7 +102,7 @@ def run_primary(plan: Plan, tasks: Mapping[str, Task], primary: str, options: Op
     return {label: sorted(each, key=lambda outcome: outcome.seed) for label, each in found.items()}
 
 
-def curve_table(plan: Plan, outcomes: Mapping[str, Sequence[Outcome]]) -> str:
+def curve_table(plan: SimilarityPlan, outcomes: Mapping[str, Sequence[Outcome]]) -> str:
     """The numbers of Figures 3 to 5 and the other studies: the mean of seeds, their spread, and the cost in x."""
 
     def cell(label: str) -> str:
@@ -122,7 +124,7 @@ def curve_table(plan: Plan, outcomes: Mapping[str, Sequence[Outcome]]) -> str:
     return markdown_table(["rows taken", *METHODS, "bce without task losses"], rows)
 
 
-def claims(plan: Plan, scores: Mapping[str, Scores]) -> list[dict[str, Any]]:
+def claims(plan: SimilarityPlan, scores: Mapping[str, Scores]) -> list[dict[str, Any]]:
     """What the paper says is better, per primary; a curve is compared by its mean over N. Holm over all of them, 5 %."""
     counts = sorted({*plan.counts, plan.count})
     rows = []
@@ -168,7 +170,7 @@ def _mean_difference(scores: Scores, first: str, second: str) -> float:
     return float(np.mean(scores[first]) - np.mean(scores[second]))
 
 
-def draw_primary(plan: Plan, primary: str, metric: str, scores: Scores, out: Path) -> None:
+def draw_primary(plan: SimilarityPlan, primary: str, metric: str, scores: Scores, out: Path) -> None:
     """Figures 3 to 5 (score against N), 6 (share of each auxiliary), 8 (few-shot) and 9 (without task losses)."""
     counts = sorted({*plan.counts, plan.count})
     levels = {name: scores[name] for name in ("single", "all")}
@@ -186,7 +188,7 @@ def draw_primary(plan: Plan, primary: str, metric: str, scores: Scores, out: Pat
     save(shown, out / f"figure-8-{primary}")
 
 
-def times(plan: Plan, tasks: Mapping[str, Task], out: Path) -> list[dict[str, Any]]:
+def times(plan: SimilarityPlan, tasks: Mapping[str, Task], out: Path) -> list[dict[str, Any]]:
     """Table 3: seconds of training the discriminator, of ranking, and of stage 2, of the runs of seed 0 with N = `count`."""
     rows = []
     for primary in plan.primaries:
@@ -223,7 +225,7 @@ def time_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return markdown_table(["", "", "discriminator", "ranking", "training and fine-tuning", "in all"], table)
 
 
-def draw_features(plan: Plan, tasks: Mapping[str, Task], out: Path) -> None:
+def draw_features(plan: SimilarityPlan, tasks: Mapping[str, Task], out: Path) -> None:
     """Figure 1: t-SNE of rows that the model has not learned from, of tasks alone and with either discriminator."""
     setup = setup_of(plan, tasks, plan.primaries[0])
     for loss in ("none", *LOSSES):
@@ -241,5 +243,5 @@ def _discriminating(setup: Setup) -> Any:
     return setup.learner(0, PowerStores(discriminator=DiscriminatorPlaces(setup.facts_together)))
 
 
-def _discrimination(plan: Plan, loss: Any) -> Discrimination:
+def _discrimination(plan: SimilarityPlan, loss: Any) -> Discrimination:
     return Discrimination(loss, plan.rows, plan.discriminator_epochs)

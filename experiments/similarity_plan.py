@@ -22,7 +22,7 @@ METHODS = {"bce": "similarity", "ce": "similarity-ce", "random": "random-data"}
 
 
 @dataclass(frozen=True)
-class Plan:
+class SimilarityPlan:
     """One size of the experiment.
 
     limits: labelled rows per task (None: all). counts: N of the curves. count: N of the other studies. few: rows of a few-shot
@@ -45,27 +45,27 @@ class Plan:
     primaries: tuple[str, ...] = PRIMARIES
 
 
-def full_plan(seeds: int | None) -> Plan:
+def full_plan(seeds: int | None) -> SimilarityPlan:
     """The paper's model, data and training; days on one GPU."""
     counts = (*(500 * 2**i for i in range(11)), 600_000, 700_000, 800_000)
     model = HfSettings(encoder="bert-base-cased", max_length=128)
     train = TrainSettings(epochs=8, learning_rate=2e-5, batch_size=32, patience=None)
     few = (100, 200, 400, 800, 1600)
-    return Plan(model, train, None, None, 500, counts, 10_000, few, 3, 5, 5, 2000, seeds or 10)
+    return SimilarityPlan(model, train, None, None, 500, counts, 10_000, few, 3, 5, 5, 2000, seeds or 10)
 
 
-def small_plan(seeds: int | None) -> Plan:
+def small_plan(seeds: int | None) -> SimilarityPlan:
     """A small network over MiniLM's frozen sentence vectors, 1,000 labelled rows of each primary, about 11,000 to choose from.
     Such vectors know nothing of entailment, so RTE stays at chance here, whatever is added; MRPC and STS-B do not."""
     limits = {"mnli": 3000, "qqp": 3000, "qnli": 2000, "sst2": 2000} | dict.fromkeys(("cola", *PRIMARIES), 1000)
     model = PooledSettings(max_length=64)
     # As many epochs as the two phases of a recipe have together: all see the primary equally often.
     train = TrainSettings(epochs=8, batch_size=32, learning_rate=2e-3, patience=None)
-    return Plan(model, train, limits, None, 300, (500, 2000, 8000), 2000, (100,), 3, 5, 5, 150, seeds or 5)
+    return SimilarityPlan(model, train, limits, None, 300, (500, 2000, 8000), 2000, (100,), 3, 5, 5, 150, seeds or 5)
 
 
 @dataclass(frozen=True)
-class Run:
+class StudyRun:
     """One variant of one study. few: rows of the primary, None: all."""
 
     label: str
@@ -74,34 +74,36 @@ class Run:
     few: int | None = None
 
 
-def runs_of(plan: Plan) -> list[Run]:
+def runs_of(plan: SimilarityPlan) -> list[StudyRun]:
     """All that is trained for one primary and one seed. N beyond the pool would repeat `all`."""
     common = {"rows": plan.rows, "epochs": plan.epochs, "finetune_epochs": plan.finetune_epochs}
     found = {**common, "discriminator_epochs": plan.discriminator_epochs}
     settings = {"bce": found, "ce": found, "random": common}
     runs = [
-        Run("single", "single", {}),
-        Run("all", "random-data", {**common, "rows": 0, "share": 1.0}),
+        StudyRun("single", "single", {}),
+        StudyRun("all", "random-data", {**common, "rows": 0, "share": 1.0}),
         *(
-            Run(f"{name}-{count}", METHODS[name], {**settings[name], "count": count})
+            StudyRun(f"{name}-{count}", METHODS[name], {**settings[name], "count": count})
             for name in METHODS
             for count in dict.fromkeys((*plan.counts, plan.count))
         ),
     ]
     for name in ("bce", "ce"):
-        runs.append(Run(f"{name}-resampled", METHODS[name], {**found, "count": plan.count, "resample": True}))
+        runs.append(StudyRun(f"{name}-resampled", METHODS[name], {**found, "count": plan.count, "resample": True}))
     counts = plan.counts if plan.limits is None else (plan.count,)
-    runs += [Run(f"apart-{count}", "similarity", {**found, "count": count, "task_losses": False}) for count in counts]
+    runs += [
+        StudyRun(f"apart-{count}", "similarity", {**found, "count": count, "task_losses": False}) for count in counts
+    ]
     for few in plan.few:
-        runs.append(Run(f"few-{few}-single", "single", {}, few))
+        runs.append(StudyRun(f"few-{few}-single", "single", {}, few))
         runs += [
-            Run(f"few-{few}-{name}", METHODS[name], {**settings[name], "count": plan.count}, few)
+            StudyRun(f"few-{few}-{name}", METHODS[name], {**settings[name], "count": plan.count}, few)
             for name in ("bce", "random")
         ]
     return runs
 
 
-def load_tasks(plan: Plan, data: Path) -> dict[str, Task]:
+def load_tasks(plan: SimilarityPlan, data: Path) -> dict[str, Task]:
     """Each task as in every suite and role, so that one discriminator serves every primary."""
     tasks = {}
     for name, folder in GLUE_FOLDERS.items():
@@ -112,7 +114,9 @@ def load_tasks(plan: Plan, data: Path) -> dict[str, Task]:
     return tasks
 
 
-def setup_of(plan: Plan, tasks: Mapping[str, Task], primary: str, few: int | None = None, seed: int = 0) -> Setup:
+def setup_of(
+    plan: SimilarityPlan, tasks: Mapping[str, Task], primary: str, few: int | None = None, seed: int = 0
+) -> Setup:
     """few: so many random rows of the primary's train split, the same for every method, others for each seed."""
     own = tasks[primary]
     if few is not None and few < len(own.train):

@@ -41,7 +41,7 @@ CLAIMS = (
 
 
 @dataclass(frozen=True)
-class Plan:
+class TargetsPlan:
     """One experiment at one size; plain data, so that workers can be given it.
 
     suite, family: module-level functions; `suite(plan, seed)` has any task as its primary.
@@ -50,7 +50,7 @@ class Plan:
     """
 
     name: str
-    suite: Callable[[Plan, int], Suite]
+    suite: Callable[[TargetsPlan, int], Suite]
     family: Callable[[Suite], Family]
     data: Path
     tasks: tuple[str, ...]
@@ -70,7 +70,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Job:
+class TargetJob:
     """One training: of one method for one target (None: all of them) on one seed."""
 
     method: str
@@ -83,10 +83,10 @@ class Job:
         return self.out / "jobs" / f"{self.method}-{self.target or 'all'}-{self.seed}.json"
 
 
-def run_plan(plan: Plan, out: Path, workers: int) -> list[dict[str, Any]]:
+def run_plan(plan: TargetsPlan, out: Path, workers: int) -> list[dict[str, Any]]:
     """All outcomes of a plan: method, target, seed, `select`, `report`. What an earlier call finished is read, not run."""
     jobs = [
-        Job(method, target, seed, out)
+        TargetJob(method, target, seed, out)
         for seed in range(plan.seeds)
         for method in METHODS
         for target in ((None,) if method == "multitask" else plan.tasks)
@@ -99,7 +99,7 @@ def run_plan(plan: Plan, out: Path, workers: int) -> list[dict[str, Any]]:
     return outcomes
 
 
-def run_job(plan: Plan, job: Job) -> list[dict[str, Any]]:
+def run_job(plan: TargetsPlan, job: TargetJob) -> list[dict[str, Any]]:
     import torch
 
     torch.set_num_threads(1)
@@ -122,7 +122,9 @@ def run_job(plan: Plan, job: Job) -> list[dict[str, Any]]:
     return outcomes
 
 
-def train_jointly(plan: Plan, learner: TorchLearner, tasks: Sequence[str], job: Job) -> list[dict[str, Any]]:
+def train_jointly(
+    plan: TargetsPlan, learner: TorchLearner, tasks: Sequence[str], job: TargetJob
+) -> list[dict[str, Any]]:
     """Plain training on all `tasks` with equal weights, and for each the weights of its best epoch on *select*."""
     batches = [max(1, round(plan.fraction * learner.epoch_batches(task))) for task in tasks]
     learner.begin(plan.epochs * sum(batches))
@@ -142,7 +144,7 @@ def train_jointly(plan: Plan, learner: TorchLearner, tasks: Sequence[str], job: 
     return outcomes
 
 
-def learn_weights(plan: Plan, learner: TorchLearner, job: Job) -> dict[str, Any]:
+def learn_weights(plan: TargetsPlan, learner: TorchLearner, job: TargetJob) -> dict[str, Any]:
     """`alphavil` or `diw`; the learner ends with the best weights on *select*."""
     settings = {"epochs": plan.epochs, "fraction": plan.fraction, **plan.settings.get(job.method, {})}
     method: Method[Any, Any]
@@ -156,7 +158,7 @@ def learn_weights(plan: Plan, learner: TorchLearner, job: Job) -> dict[str, Any]
     return outcome_of(plan, learner, job.target, job) | {"evidence": recipe.evidence}
 
 
-def outcome_of(plan: Plan, learner: TorchLearner, target: str, job: Job) -> dict[str, Any]:
+def outcome_of(plan: TargetsPlan, learner: TorchLearner, target: str, job: TargetJob) -> dict[str, Any]:
     found: dict[str, Any] = {
         "method": job.method,
         "target": target,
@@ -184,7 +186,7 @@ def report_probabilities(learner: TorchLearner, task: str) -> np.ndarray:
     return np.concatenate(found)
 
 
-def ensemble_score(plan: Plan, outcomes: Sequence[Mapping[str, Any]], target: str) -> float:
+def ensemble_score(plan: TargetsPlan, outcomes: Sequence[Mapping[str, Any]], target: str) -> float:
     """Accuracy on *report* of the mean of the seeds' probabilities."""
     mean = np.mean([outcome["probabilities"] for outcome in outcomes], axis=0)
     truth = np.asarray(plan.suite(plan, 0)[target].splits["report"].target)

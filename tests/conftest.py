@@ -15,6 +15,13 @@ def own_cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
+@pytest.fixture(autouse=True)
+def one_core(monkeypatch):
+    """Commands take one worker unless they name a number: a worker process imports torch for five seconds before it begins."""
+    if hasattr(os, "sched_getaffinity"):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0})
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Real benchmark files, where the machine has them."""

@@ -1,6 +1,8 @@
 """The drawing of the house is true: every module is in a layer, every room is on the map, and no file is long."""
 
+import ast
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 from tests.helpers import ROOT
@@ -41,6 +43,18 @@ def test_no_file_is_longer_than_a_reader_can_hold():
     files = [path for place in ("src", "experiments") for path in (ROOT / place).rglob("*.py")]
     long = {str(path.relative_to(ROOT)): count for path in files if (count := lines(path)) > LONGEST}
     assert long == {}
+
+
+def test_a_name_means_one_thing():
+    """No two public classes of the package and the experiments have one name."""
+    # The user's own Suite and Task stand for those inside; αVIL is a method and the network of its paper.
+    twice = {"Suite", "Task", "AlphaVILSettings"}
+    places = defaultdict(list)
+    for path in (path for place in ("src", "experiments") for path in (ROOT / place).rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: files for name, files in places.items() if len(files) > 1 and name not in twice} == {}
 
 
 def lines(path: Path) -> int:

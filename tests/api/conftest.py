@@ -18,12 +18,12 @@ def reviews(count: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame({"key": np.arange(count) + 100, "body": texts, "stars": np.where(up, "up", "down")})
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def frame() -> pd.DataFrame:
     return reviews(48, 0)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def suite(frame, encoders) -> sq.Suite:
     """A primary and two candidates; three batches an epoch, so that a training run takes milliseconds."""
     return sq.Suite(

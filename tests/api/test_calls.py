@@ -12,12 +12,15 @@ from sidequest.runs.setup import Setup
 from tests.api.conftest import reviews
 from tests.helpers.toy_method import LargestGain
 
+METHODS = ["heu-type", LargestGain(least_gain=0.9)]
 
-@pytest.fixture
-def result(suite, tmp_path):
-    return sq.compare(
-        suite, ["heu-type", LargestGain(least_gain=0.9)], seeds=2, directory=str(tmp_path / "run"), progress=False
-    )
+
+@pytest.fixture(scope="module")
+def result(suite, tmp_path_factory):
+    place = tmp_path_factory.mktemp("compared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIDEQUEST_CACHE", str(place / "cache"))
+        return sq.compare(suite, METHODS, seeds=2, directory=str(place / "run"), progress=False)
 
 
 def test_a_comparison_shows_itself(result, tmp_path):
@@ -32,20 +35,18 @@ def test_a_comparison_shows_itself(result, tmp_path):
     assert copy.read_bytes() == (result.directory / "report.html").read_bytes()
 
 
-def test_the_same_call_finds_what_is_done_and_leaves_torch_as_it_was(result, suite, tmp_path):
-    before = torch.get_num_threads()
-    stamp = (tmp_path / "run" / "heu-type" / "seed-1" / "outcome.json").stat().st_mtime_ns
-    again = sq.compare(
-        suite, ["heu-type", LargestGain(least_gain=0.9)], seeds=[0, 1], directory=tmp_path / "run", progress=False
-    )
+def test_the_same_call_finds_what_is_done_and_leaves_torch_as_it_was(result, suite):
+    before, outcome = torch.get_num_threads(), result.directory / "heu-type" / "seed-1" / "outcome.json"
+    stamp = outcome.stat().st_mtime_ns
+    again = sq.compare(suite, METHODS, seeds=[0, 1], directory=result.directory, progress=False)
     assert again.frame().equals(result.frame())
-    assert (tmp_path / "run" / "heu-type" / "seed-1" / "outcome.json").stat().st_mtime_ns == stamp
+    assert outcome.stat().st_mtime_ns == stamp
     assert torch.get_num_threads() == before
 
 
 def test_the_best_choice_is_trained_and_the_model_predicts(result, frame, tmp_path):
     model = result.best.train(progress=False)
-    assert model.directory == tmp_path / "run" / "final" / "model"
+    assert model.directory == result.directory / "final" / "model"
     assert "Model of 'reviews'" in repr(model)
     new = reviews(5, 9).drop(columns="stars").set_index("key")
     said = model.predict(new)

@@ -11,8 +11,8 @@ from experiments import gradts as experiment
 from experiments.gradts_suites import (
     FOLDERS,
     GRADTS,
-    Part,
-    Plan,
+    GradTSPlan,
+    TaskSet,
     full_plan,
     has_learned,
     load_tasks,
@@ -59,11 +59,11 @@ def test_every_table_and_figure_on_a_tiny_suite(encoder, tmp_path, capsys):
     tasks["words"] = task("words", Form.TOKENS, Objective.TAGGING, rows=24)
     methods = ("single", "all", "random-subset", *GRADTS)
     parts = (
-        Part("one", "Table 2", names[:2], names[:2], methods, 1),
-        Part("two", "Table 4", names, ("first",), methods, 1),
+        TaskSet("one", "Table 2", names[:2], names[:2], methods, 1),
+        TaskSet("two", "Table 4", names, ("first",), methods, 1),
     )
     ranking = {"warmup_epochs": 1}
-    plan = Plan(
+    plan = GradTSPlan(
         parts,
         HfSettings(encoder=str(encoder)),
         TrainSettings(epochs=1, batch_size=8, learning_rate=1e-3),

@@ -8,7 +8,7 @@ import pytest
 from experiments import EXPERIMENTS, Options
 from experiments import similarity as experiment
 from experiments.data import GLUE_FOLDERS
-from experiments.similarity_plan import Plan, full_plan, load_tasks, runs_of, setup_of, small_plan
+from experiments.similarity_plan import SimilarityPlan, full_plan, load_tasks, runs_of, setup_of, small_plan
 from sidequest.files import read_json
 from sidequest.methods import METHODS
 from sidequest.model_settings import PooledSettings
@@ -54,7 +54,7 @@ def test_every_table_and_figure_on_a_tiny_suite(word_bert, tmp_path, capsys):
         "two": word_task("two", objective=Objective.REGRESSION, rows=44),
         "three": word_task("three", rows=60),
     }
-    plan = Plan(
+    plan = SimilarityPlan(
         PooledSettings(encoder=str(word_bert), hidden=8),
         TrainSettings(epochs=2, batch_size=16, patience=None),
         {"one": 40},

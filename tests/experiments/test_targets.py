@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments import targets
-from experiments.targets import Job, Plan, claims, claims_table, ensemble_score, run_plan, scores, spread
+from experiments.targets import TargetJob, TargetsPlan, claims, claims_table, ensemble_score, run_plan, scores, spread
 from sidequest.model_settings import CustomSettings
 from sidequest.settings import TrainSettings
 from sidequest.tasks.suite import Suite
@@ -26,7 +26,9 @@ def family(suite):
 
 def plan_of(tmp_path, **changes):
     train = TrainSettings(batch_size=16, patience=None)
-    plan = Plan("tiny", suite, family, tmp_path, TASKS, train, 3, 2, 0.5, {"diw": {"patience": 2}}, probabilities=True)
+    plan = TargetsPlan(
+        "tiny", suite, family, tmp_path, TASKS, train, 3, 2, 0.5, {"diw": {"patience": 2}}, probabilities=True
+    )
     return replace(plan, **changes)
 
 
@@ -55,7 +57,7 @@ def test_a_joint_run_keeps_the_best_epoch_of_each_task(tmp_path):
         return score
 
     learner.evaluate = watched
-    outcomes = targets.train_jointly(plan, learner, TASKS, Job("multitask", None, 0, tmp_path))
+    outcomes = targets.train_jointly(plan, learner, TASKS, TargetJob("multitask", None, 0, tmp_path))
     for outcome in outcomes:
         trained, last = seen[outcome["target"]][:6], seen[outcome["target"]][6:]
         assert outcome["select"] == max(trained) == last[0]

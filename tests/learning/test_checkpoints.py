@@ -3,7 +3,7 @@
 import pytest
 
 from sidequest.files import write_atomically
-from sidequest.learning.checkpoints import Checkpoints, Part
+from sidequest.learning.checkpoints import Checkpoints, SavedLearner
 
 
 def saver(content):
@@ -11,7 +11,7 @@ def saver(content):
 
 
 def save(checkpoints, number, version=None):
-    part = Part(number if version is None else version, saver(f"weights {number}".encode()))
+    part = SavedLearner(number if version is None else version, saver(f"weights {number}".encode()))
     checkpoints.save({"number": number}, {"learner": part})
 
 
@@ -80,7 +80,7 @@ def test_saving_takes_no_large_share_of_the_time(tmp_path, monkeypatch):
     assert not checkpoints.due()
     clock[0] = 60
     assert checkpoints.due()
-    checkpoints.save({}, {"learner": Part(1, slow)})
+    checkpoints.save({}, {"learner": SavedLearner(1, slow)})
     clock[0] += 30 / 0.05 - 1
     assert not checkpoints.due()
     clock[0] += 1

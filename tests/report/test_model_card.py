@@ -6,7 +6,7 @@ import yaml
 from sidequest.models.saved import ModelCard
 from sidequest.recipe import Recipe
 from sidequest.records.runs import ScoresRecord
-from sidequest.report.model_card import Facts, card_text, use_of
+from sidequest.report.model_card import CardFacts, card_text, use_of
 from tests.helpers.trained import trained_digits
 
 
@@ -21,14 +21,14 @@ def trained(tmp_path_factory):
 def facts(trained):
     place, comparison = trained
     best = place / "best"
-    return Facts(
+    return CardFacts(
         ModelCard.read_from(best / "model"), Recipe.read(best / "recipe.json"), ScoresRecord.read(best), comparison
     )
 
 
 def test_what_an_export_says_about_loading_it_stays(facts, tmp_path):
     (tmp_path / "README.md").write_text("# t\n\nA model.\n\nWith sidequest: so.\n\nWith transformers: thus.\n")
-    text = card_text(Facts(facts.card, facts.recipe, facts.scores, use=use_of(tmp_path)))
+    text = card_text(CardFacts(facts.card, facts.recipe, facts.scores, use=use_of(tmp_path)))
     assert "## Use\n\nWith sidequest: so.\n\nWith transformers: thus.\n" in text
     assert "A model.\n" not in text
     assert "`sidequest predict DIRECTORY FILE`" in card_text(facts)
@@ -66,10 +66,10 @@ def test_hubs_read_its_head_as_they_define_it(facts):
 
 
 def test_what_was_not_compared_is_not_claimed(facts):
-    alone = card_text(Facts(facts.card, facts.recipe, facts.scores))
+    alone = card_text(CardFacts(facts.card, facts.recipe, facts.scores))
     assert "Not shown: this recipe was not compared" in alone
     few = facts.comparison.model_copy(update={"seeds": [0, 1]})
-    text = card_text(Facts(facts.card, facts.recipe, facts.scores, few))
+    text = card_text(CardFacts(facts.card, facts.recipe, facts.scores, few))
     assert "No verdict: 2 seeds cannot tell a difference from noise" in text
     assert "95 % interval for" not in text
 
@@ -77,7 +77,7 @@ def test_what_was_not_compared_is_not_claimed(facts):
 def test_a_verdict_of_a_proxy_is_said_to_be_one(facts):
     provenance = {**facts.recipe.provenance, "chosen_with": {"model": {"kind": "pooled"}}}
     recipe = facts.recipe.model_copy(update={"provenance": provenance})
-    text = card_text(Facts(facts.card, recipe, facts.scores, facts.comparison, other_model=True))
+    text = card_text(CardFacts(facts.card, recipe, facts.scores, facts.comparison, other_model=True))
     assert "That was found with a model of kind `pooled`. For this model of kind `convnet` it is an assumption." in text
 
 
@@ -85,7 +85,7 @@ def test_hostile_names_stay_in_their_place(facts):
     name = "<script>alert(1)</script>|`x`\n# y: [z]"
     task = facts.card.task.model_copy(update={"name": name, "labels": (name, "b")})
     card = facts.card.model_copy(update={"task": task})
-    text = card_text(Facts(card, facts.recipe, facts.scores))
+    text = card_text(CardFacts(card, facts.recipe, facts.scores))
     head, _, body = text.removeprefix("---\n").partition("---\n")
     assert yaml.safe_load(head)["model-index"][0]["name"] == name
     assert "\n# y" not in body

@@ -67,10 +67,15 @@ def test_1x_is_one_training_over_all_tasks():
     assert work > sum(ROWS.values())
 
 
-@pytest.fixture
-def comparison(tmp_path) -> tuple[Setup, Comparison]:
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory) -> tuple[Setup, Comparison]:
+    """Made once, with a cache of its own: what a test trains again is trained, not found."""
+    place = tmp_path_factory.mktemp("average")
     setup = Setup.of(average_suite(), {}, TRAIN)
-    return setup, compare(setup, {"temperature": {}, "exp3s": {}}, [0, 1, 2], tmp_path / "c")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIDEQUEST_CACHE", str(place / "cache"))
+        patch.setattr(comparing, "write_run_page", lambda *_: WrittenPage())
+        return setup, compare(setup, {"temperature": {}, "exp3s": {}}, [0, 1, 2], place / "c")
 
 
 def test_differences_are_against_uniform_and_lengths_are_equal(comparison):

@@ -13,6 +13,8 @@ from sidequest.runs.setup import Setup
 from sidequest.runs.tuning import Tuning, resplit, tune
 from sidequest.tasks.loading import load_suite
 
+pytestmark = pytest.mark.usefixtures("few_digits")
+
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
@@ -20,7 +22,7 @@ def own_cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def setup():
+def setup(few_digits):
     """Far too slow a rate: tuning must find a faster one."""
     train = {"epochs": 20, "learning_rate": 1e-3, "patience": None, "batch_size": 32}
     return Setup.of(load_suite("digits"), {"kind": "alphavil"}, train)

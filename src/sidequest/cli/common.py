@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sidequest.methods.registry import MethodChoice
     from sidequest.model_settings import ModelSettings
-    from sidequest.runs.estimating import Estimate
+    from sidequest.runs.estimating import CostEstimate
     from sidequest.runs.pages import WrittenPage
     from sidequest.runs.setup import Setup
     from sidequest.search.executors import Executor
@@ -209,7 +209,7 @@ def tuned(setup: Setup, tune: str | None) -> Setup:
     return tuning.apply(setup)
 
 
-def tell_costs(estimate: Estimate, choices: Sequence[MethodChoice] = (), *, tune: str | None = None) -> None:
+def tell_costs(estimate: CostEstimate, choices: Sequence[MethodChoice] = (), *, tune: str | None = None) -> None:
     """For --dry-run: what the work comes to, and how long it takes at the speed that a moment's training shows."""
     from sidequest.runs.estimating import measure_speed
 

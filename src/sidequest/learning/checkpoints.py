@@ -25,7 +25,7 @@ SECONDS = "SIDEQUEST_CHECKPOINT_SECONDS"  # the variable that says how many pass
 
 
 @dataclass(frozen=True)
-class Part:
+class SavedLearner:
     """A learner to be saved. version: equal as long as the learner is; a part of the same version is not written again."""
 
     version: object
@@ -66,7 +66,7 @@ class Checkpoints:
         wait = max(self._seconds, self._took / self.LARGEST_SHARE) if self._seconds else 0.0
         return time.monotonic() - self._last >= wait
 
-    def save(self, record: dict[str, Any], parts: Mapping[str, Part]) -> None:
+    def save(self, record: dict[str, Any], parts: Mapping[str, SavedLearner]) -> None:
         if not ranks.is_first():  # of several processes that train one model, all have the same state
             return
         begun = time.monotonic()

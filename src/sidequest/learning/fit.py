@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sidequest.errors import Diverged, SettingsError
-from sidequest.learning.checkpoints import Checkpoints, Part
+from sidequest.learning.checkpoints import Checkpoints, SavedLearner
 from sidequest.learning.meter import EVALUATION_SHARE, Meter
 from sidequest.learning.protocol import Learner, Snapshot
 from sidequest.recipe import Phase
@@ -207,8 +207,8 @@ def _check_tasks(phase: Phase, learner: Learner) -> None:
 
 def _save(learner: Learner, best: Snapshot, at: _Progress, checkpoints: Checkpoints) -> None:
     parts = {
-        "now": Part([at.phase, at.look], learner.save),
-        "best": Part([at.phase, at.look], lambda place: learner.save(place, best)),
+        "now": SavedLearner([at.phase, at.look], learner.save),
+        "best": SavedLearner([at.phase, at.look], lambda place: learner.save(place, best)),
     }
     checkpoints.save({"progress": vars(at), "meter": learner.meter.to_json()}, parts)
 

@@ -23,7 +23,7 @@ PLAIN = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": 
 NO_LIMIT = int(1e30)  # how transformers writes that a tokeniser takes texts of any length
 
 
-class States(NamedTuple):
+class LayerStates(NamedTuple):
     """last_hidden_state: [n, length, width]; hidden_states: the embeddings and the output of every layer, if asked for."""
 
     last_hidden_state: Tensor
@@ -42,7 +42,7 @@ class Bert:
     def to(self, device: torch.device) -> Bert:
         return replace(self, weights={name: tensor.to(device) for name, tensor in self.weights.items()})
 
-    def __call__(self, input_ids: Tensor, attention_mask: Tensor, output_hidden_states: bool = False) -> States:
+    def __call__(self, input_ids: Tensor, attention_mask: Tensor, output_hidden_states: bool = False) -> LayerStates:
         places = torch.arange(input_ids.shape[1], device=input_ids.device)
         words = functional.embedding(input_ids, self.weights["embeddings.word_embeddings.weight"])
         words = words + self.weights["embeddings.token_type_embeddings.weight"][0]
@@ -52,7 +52,7 @@ class Bert:
         for layer in range(self.layers):
             x = self._layer(f"encoder.layer.{layer}", x, allowed)
             seen.append(x)
-        return States(x, tuple(seen) if output_hidden_states else None)
+        return LayerStates(x, tuple(seen) if output_hidden_states else None)
 
     def _layer(self, name: str, x: Tensor, allowed: Tensor) -> Tensor:
         n, length, width = x.shape

@@ -24,13 +24,13 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Choice:
+class OneOf:
     """One of a few values."""
 
     values: tuple[object, ...]
 
 
-Space = dict[str, Range | Choice]  # by the name of the setting: train.learning_rate, model.dropout, …
+Space = dict[str, Range | OneOf]  # by the name of the setting: train.learning_rate, model.dropout, …
 
 
 def search_space(kind: str, card: TaskCard, model: ModelSettings, train: TrainSettings) -> Space:
@@ -42,7 +42,7 @@ def search_space(kind: str, card: TaskCard, model: ModelSettings, train: TrainSe
         "train.weight_decay": Range(1e-3, 1.0),
     }
     if kind in ("pooled", "bilstm", "convnet"):
-        space["model.dropout"] = Choice(DROPOUTS)
+        space["model.dropout"] = OneOf(DROPOUTS)
     return space
 
 

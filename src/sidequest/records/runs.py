@@ -120,7 +120,7 @@ class Lenient(Part):
     model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
 
 
-class Problem(Lenient):
+class FoundProblem(Lenient):
     message: str
     task: str = ""
     split: str | None = ""
@@ -133,7 +133,7 @@ class Words(Lenient):
     max: float | None = None
 
 
-class Targets(Lenient):
+class TargetFacts(Lenient):
     """The numbers that a regression learns."""
 
     min: float | None = None
@@ -147,10 +147,10 @@ class SplitFacts(Lenient):
     rows: int | None = None
     labels: dict[str, float] = Field(default_factory=dict)
     words: Words | None = None
-    target: Targets | None = None
+    target: TargetFacts | None = None
 
 
-class TaskFacts(Lenient):
+class RecordedTask(Lenient):
     objective: str = ""
     notes: list[str] = Field(default_factory=list)
     splits: dict[str, SplitFacts] = Field(default_factory=dict)
@@ -159,8 +159,8 @@ class TaskFacts(Lenient):
 class DataFacts(Lenient):
     """What `sidequest check --json` gives."""
 
-    problems: list[Problem] = Field(default_factory=list)
-    tasks: dict[str, TaskFacts] = Field(default_factory=dict)
+    problems: list[FoundProblem] = Field(default_factory=list)
+    tasks: dict[str, RecordedTask] = Field(default_factory=dict)
 
 
 class FactsRecord(Record):

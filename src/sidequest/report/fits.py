@@ -14,7 +14,7 @@ from sidequest.records.fits import FitRecord, MixtureGain
 from sidequest.report.evidence import Drawing, Sketch, draw
 from sidequest.report.sections import Verdict
 from sidequest.report.style import PRIMARY, new_figure
-from sidequest.report.tabulating import Cell, Column, Table, number, text, with_minus
+from sidequest.report.tabulating import Cell, ShownColumn, ShownTable, number, text, with_minus
 
 
 @dataclass
@@ -23,7 +23,7 @@ class FitPage:
 
     title: str
     verdict: Verdict
-    tables: dict[str, Table]
+    tables: dict[str, ShownTable]
     drawings: dict[str, Drawing]
 
     @property
@@ -52,12 +52,12 @@ def fit_page(record: FitRecord) -> FitPage:
     )
 
 
-def _mixtures(name: str, mixtures: list[MixtureGain]) -> Table:
+def _mixtures(name: str, mixtures: list[MixtureGain]) -> ShownTable:
     columns = [
-        Column("mixture"),
-        Column("gain", numeric=True, csv=("gain", "low", "high")),
-        Column("chance of being best", numeric=True),
-        Column("runs so far", numeric=True),
+        ShownColumn("mixture"),
+        ShownColumn("gain", numeric=True, csv=("gain", "low", "high")),
+        ShownColumn("chance of being best", numeric=True),
+        ShownColumn("runs so far", numeric=True),
     ]
     rows = [
         [
@@ -71,7 +71,7 @@ def _mixtures(name: str, mixtures: list[MixtureGain]) -> Table:
         ]
         for one in mixtures
     ]
-    return Table(name, columns, rows)
+    return ShownTable(name, columns, rows)
 
 
 def effects(record: FitRecord) -> go.Figure:

@@ -41,7 +41,7 @@ HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 @dataclass(frozen=True)
-class Facts:
+class CardFacts:
     """What a card tells. comparison: the one that the recipe was taken from, if it was one; other_model: whether that was made
     with another model than the one trained now. use: how it is loaded, in markdown, where its kind says more than usual."""
 
@@ -57,14 +57,14 @@ class Facts:
         return str(self.recipe.provenance.get("chosen_with", {}).get("model", {}).get("kind", "another model"))
 
 
-def write_model_card(directory: Path, facts: Facts) -> Path:
+def write_model_card(directory: Path, facts: CardFacts) -> Path:
     """directory: of the model."""
     path = directory / PAGE
     write_atomically(path, card_text(facts).encode())
     return path
 
 
-def card_text(facts: Facts) -> str:
+def card_text(facts: CardFacts) -> str:
     """The card as markdown, after the YAML that hubs read."""
     sections = [
         f"---\n{yaml.safe_dump(_metadata(facts), sort_keys=False, allow_unicode=True)}---",
@@ -79,7 +79,7 @@ def card_text(facts: Facts) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _metadata(facts: Facts) -> dict[str, Any]:
+def _metadata(facts: CardFacts) -> dict[str, Any]:
     task, metric = facts.card.task, facts.card.task.metrics[0]
     image = "image" in task.columns
     found: dict[str, Any] = {
@@ -104,7 +104,7 @@ def _metadata(facts: Facts) -> dict[str, Any]:
     return found
 
 
-def _about(facts: Facts) -> str:
+def _about(facts: CardFacts) -> str:
     task, model = facts.card.task, facts.card.model
     what = f"{_a(task.objective)} model" if task.objective != "multi-label" else "A model of several labels per row"
     lines = [
@@ -123,7 +123,7 @@ def _about(facts: Facts) -> str:
     return "\n".join(lines)
 
 
-def _verdict(facts: Facts) -> str:
+def _verdict(facts: CardFacts) -> str:
     lines = ["## Did the auxiliary tasks help?", ""]
     comparison = facts.comparison
     if comparison is None:
@@ -153,7 +153,7 @@ def _verdict(facts: Facts) -> str:
     return "\n".join(lines)
 
 
-def _scores(facts: Facts) -> str:
+def _scores(facts: CardFacts) -> str:
     scores = facts.scores
     lines = ["## Scores", "", "| metric | select | report |", "| --- | --- | --- |"]
     lines += [
@@ -209,7 +209,7 @@ def _data(recipe: Recipe) -> str:
     return "\n".join(lines)
 
 
-def _cost(facts: Facts) -> str:
+def _cost(facts: CardFacts) -> str:
     chosen, trained = facts.recipe.cost, facts.scores.training
     training = "" if trained is None else f"; this training: {fixed(trained.x, 1)}x, {trained.batches} batches"
     return (
@@ -219,7 +219,7 @@ def _cost(facts: Facts) -> str:
     )
 
 
-def _use(facts: Facts) -> str:
+def _use(facts: CardFacts) -> str:
     usual = "With sidequest: `sidequest predict DIRECTORY FILE`, or `sidequest.models.load(DIRECTORY).predict(rows)`."
     lines = ["## Use", "", facts.use.strip() or usual]
     columns = facts.card.task.inputs.get("columns", {})

@@ -19,7 +19,7 @@ from sidequest.files import write_atomically
 from sidequest.formatting import fixed, seeds_of
 from sidequest.records.comparisons import PrimariesTable
 from sidequest.records.fits import FitRecord
-from sidequest.records.runs import ExampleTask, FactsRecord, Problem
+from sidequest.records.runs import ExampleTask, FactsRecord, FoundProblem
 from sidequest.records.verdicts import notes
 from sidequest.report import sections
 from sidequest.report.comparison import cost_against_quality, scores_with_intervals
@@ -28,8 +28,8 @@ from sidequest.report.evidence import Drawing, Sketch, draw, evidence_figures
 from sidequest.report.fits import FitPage, fit_page
 from sidequest.report.primaries import PrimariesPage, primaries_page
 from sidequest.report.provenance import data_table, settings_text, versions_table
-from sidequest.report.reading import Compared, Run, facts_of, open_directory
-from sidequest.report.tabulating import Table
+from sidequest.report.reading import Compared, ReportedRun, facts_of, open_directory
+from sidequest.report.tabulating import ShownTable
 from sidequest.report.training import learning_curves, training_curve
 from sidequest.version import __version__
 
@@ -38,11 +38,11 @@ TABLES = "tables"  # the directory of csv files
 
 
 @dataclass
-class Method:
+class MethodPart:
     """A method's own part of the page."""
 
     name: str
-    run: Run
+    run: ReportedRun
     drawings: list[Drawing]
     line: str
     opened: bool = False
@@ -61,10 +61,10 @@ class Page:
     title: str
     kind: str
     verdict: sections.Verdict
-    methods: list[Method]
-    recipe: Run
+    methods: list[MethodPart]
+    recipe: ReportedRun
     record: FactsRecord
-    tables: dict[str, Table] = field(default_factory=dict)
+    tables: dict[str, ShownTable] = field(default_factory=dict)
     drawings: dict[str, Drawing] = field(default_factory=dict)
     commands: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
@@ -74,11 +74,11 @@ class Page:
         """Every figure by the name of its file, which is also its place in the page."""
         return self.drawings | {self.place(m, d): d for m in self.methods for d in m.drawings}
 
-    def place(self, method: Method, drawing: Drawing) -> str:
+    def place(self, method: MethodPart, drawing: Drawing) -> str:
         return f"{method.name}-{drawing.name}" if self.kind == "compare" else drawing.name
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[FoundProblem]:
         return [] if self.record.data is None else self.record.data.problems
 
     @property
@@ -123,7 +123,7 @@ def _of_comparison(compared: Compared) -> Page:
         drawings = evidence_figures(run.recipe)
         if drawings or run.recipe.verdict or row is best:
             line = f"{fixed(row.mean)} {comparison.metric}, {fixed(row.x, 1)}x, {row.verdict}"
-            methods.append(Method(row.method, run, drawings, line, opened=row is best))
+            methods.append(MethodPart(row.method, run, drawings, line, opened=row is best))
     shown = compared.runs.get(best.method if best is not None else "") or next(iter(compared.runs.values()))
     tables = {"comparison": sections.comparison_table(compared), "details": sections.details_table(compared)}
     if (differences := sections.differences_table(compared)) is not None:
@@ -163,7 +163,7 @@ def _of_comparison(compared: Compared) -> Page:
     return _with_data(page, compared.directory)
 
 
-def _of_run(run: Run) -> Page:
+def _of_run(run: ReportedRun) -> Page:
     recipe = run.recipe
     drawings = evidence_figures(recipe)
     scored = run.scores or run.outcome
@@ -176,7 +176,7 @@ def _of_run(run: Run) -> Page:
         title=f"{recipe.primary}, {recipe.method}",
         kind="run",
         verdict=sections.run_verdict(run),
-        methods=[Method(recipe.method, run, drawings, line, opened=True)],
+        methods=[MethodPart(recipe.method, run, drawings, line, opened=True)],
         recipe=run,
         record=facts_of(run.directory),
         tables={"mixture": sections.mixture_table(recipe, rows), "cost": sections.cost_table(run)},

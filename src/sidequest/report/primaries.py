@@ -17,7 +17,7 @@ from sidequest.records.comparisons import PrimariesTable, TableCell
 from sidequest.report.evidence import Drawing, Sketch, draw
 from sidequest.report.sections import Verdict
 from sidequest.report.style import new_figure
-from sidequest.report.tabulating import Cell, Column, Table, number, text, with_minus
+from sidequest.report.tabulating import Cell, ShownColumn, ShownTable, number, text, with_minus
 
 TONES = {"helps": "tag good", "hurts": "tag bad"}
 
@@ -30,7 +30,7 @@ class PrimariesPage:
 
     title: str
     verdict: Verdict
-    tables: dict[str, Table]
+    tables: dict[str, ShownTable]
     drawings: dict[str, Drawing]
     links: list[tuple[str, str, str]] = field(default_factory=list)
 
@@ -66,17 +66,17 @@ def primaries_page(directory: Path, table: PrimariesTable, page_name: str) -> Pr
     )
 
 
-def _table(table: PrimariesTable) -> Table:
-    columns = [Column("method")]
+def _table(table: PrimariesTable) -> ShownTable:
+    columns = [ShownColumn("method")]
     columns += [
-        Column(f"{name} ({metric})", numeric=True, csv=(name, f"{name} ± ", f"{name} verdict"))
+        ShownColumn(f"{name} ({metric})", numeric=True, csv=(name, f"{name} ± ", f"{name} verdict"))
         for name, metric in table.metrics.items()
     ]
     rows = [
         [text(method), *(_cell(row.cells.get(name)) for name in table.metrics), number(row.average)]
         for method, row in sorted(table.methods.items(), key=lambda item: -item[1].average)
     ]
-    return Table("primaries", [*columns, Column("average", numeric=True)], rows)
+    return ShownTable("primaries", [*columns, ShownColumn("average", numeric=True)], rows)
 
 
 def _cell(cell: TableCell | None) -> Cell:

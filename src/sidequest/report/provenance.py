@@ -6,27 +6,27 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sidequest.records.runs import FactsRecord, SplitFacts, TaskFacts
-from sidequest.report.tabulating import Cell, Column, Table, number, text
+from sidequest.records.runs import FactsRecord, RecordedTask, SplitFacts
+from sidequest.report.tabulating import Cell, ShownColumn, ShownTable, number, text
 from sidequest.tasks.task import SPLITS
 
 
-def data_table(record: FactsRecord, provenance: Mapping[str, Any], primary: str) -> Table:
+def data_table(record: FactsRecord, provenance: Mapping[str, Any], primary: str) -> ShownTable:
     """A line per task and split; where the run recorded no facts, what its provenance says: rows and digests."""
     columns = [
-        Column("task"),
-        Column("objective"),
-        Column("split"),
-        Column("rows", numeric=True),
-        Column("labels"),
-        Column("words", numeric=True, hint="median, and the longest"),
-        Column("content", hint="the first digits of a digest of the rows"),
+        ShownColumn("task"),
+        ShownColumn("objective"),
+        ShownColumn("split"),
+        ShownColumn("rows", numeric=True),
+        ShownColumn("labels"),
+        ShownColumn("words", numeric=True, hint="median, and the longest"),
+        ShownColumn("content", hint="the first digits of a digest of the rows"),
     ]
     tasks = {} if record.data is None else record.data.tasks
     digests = provenance.get("data", {})
     out = []
     for name in sorted({*tasks, *digests}, key=lambda name: (name != primary, name)):
-        facts = tasks.get(name, TaskFacts())
+        facts = tasks.get(name, RecordedTask())
         splits = facts.splits or digests.get(name, {})
         for split in (split for split in SPLITS if split in splits):
             known = facts.splits.get(split, SplitFacts())
@@ -45,7 +45,7 @@ def data_table(record: FactsRecord, provenance: Mapping[str, Any], primary: str)
                     Cell(digests.get(name, {}).get(split, "")[:12], (digests.get(name, {}).get(split, ""),), "code"),
                 ]
             )
-    return Table("data", columns, out)
+    return ShownTable("data", columns, out)
 
 
 def _labels(split: SplitFacts) -> str:
@@ -56,9 +56,9 @@ def _labels(split: SplitFacts) -> str:
     return ", ".join(f"{label} {share:.0%}" for label, share in top) + more
 
 
-def versions_table(versions: Mapping[str, str], machine: Mapping[str, Any]) -> Table:
+def versions_table(versions: Mapping[str, str], machine: Mapping[str, Any]) -> ShownTable:
     rows = [[text(name), text(value)] for name, value in sorted({**versions, **machine}.items())]
-    return Table("versions", [Column("what"), Column("version")], rows)
+    return ShownTable("versions", [ShownColumn("what"), ShownColumn("version")], rows)
 
 
 def settings_text(provenance: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ from sidequest.records.verdicts import best_row
 
 
 @dataclass(frozen=True)
-class Run:
+class ReportedRun:
     """A directory of `select` or `train`, or a cell of a comparison."""
 
     directory: Path
@@ -71,13 +71,13 @@ class Compared:
         return sorted(self.comparison.rows, key=lambda row: -row.mean)
 
     @cached_property
-    def runs(self) -> dict[str, Run]:
+    def runs(self) -> dict[str, ReportedRun]:
         """Of each method, the run of its first seed that is here."""
-        out: dict[str, Run] = {}
+        out: dict[str, ReportedRun] = {}
         for outcome in self.comparison.outcomes:
             place = self.directory / outcome.directory
             if outcome.method not in out and outcome.directory and (place / "recipe.json").is_file():
-                out[outcome.method] = Run(place)
+                out[outcome.method] = ReportedRun(place)
         return out
 
     @property
@@ -86,7 +86,7 @@ class Compared:
         return best_row(self.comparison) or self.comparison.row(self.comparison.baseline)
 
 
-def open_directory(directory: Path) -> Run | Compared | PrimariesTable | FitRecord:
+def open_directory(directory: Path) -> ReportedRun | Compared | PrimariesTable | FitRecord:
     """What kind of directory it is; anything else is refused."""
     if (found := what_is_at(directory)) != "directory":
         raise SettingsError(f"{shown(directory)}: {'no such directory' if found == 'nothing' else 'not a directory'}")
@@ -97,7 +97,7 @@ def open_directory(directory: Path) -> Run | Compared | PrimariesTable | FitReco
     if (directory / FitRecord.FILE).is_file():
         return FitRecord.read(directory)
     if (directory / "recipe.json").is_file():
-        return Run(directory)
+        return ReportedRun(directory)
     raise SettingsError(
         f"{directory}: nothing to report: neither comparison.json (of `sidequest compare`) nor recipe.json (of "
         f"`sidequest select`) is there; if a run was stopped, its own command continues it"

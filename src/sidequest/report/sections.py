@@ -11,8 +11,8 @@ from sidequest.recipe import Recipe
 from sidequest.records import verdicts
 from sidequest.records.comparisons import Difference, Row
 from sidequest.records.runs import Spent
-from sidequest.report.reading import Compared, Run
-from sidequest.report.tabulating import Cell, Column, Table, interval_glyph, number, text, with_minus
+from sidequest.report.reading import Compared, ReportedRun
+from sidequest.report.tabulating import Cell, ShownColumn, ShownTable, interval_glyph, number, text, with_minus
 
 ON_SELECT = "A gain on select is the best of what was tried there: it says what to take, not what it is worth."
 TONES = {"helps": "good", "hurts": "bad", "baseline": "base", "control": "base"}
@@ -41,7 +41,7 @@ def comparison_verdict(compared: Compared) -> Verdict:
     )
 
 
-def run_verdict(run: Run) -> Verdict:
+def run_verdict(run: ReportedRun) -> Verdict:
     """What one run decided, and what its model scored."""
     recipe, scores = run.recipe, run.scores
     names = list(recipe.auxiliaries)
@@ -71,7 +71,7 @@ def run_verdict(run: Run) -> Verdict:
     return Verdict(headline + ".", sentences=sentences, warnings=warnings)
 
 
-def comparison_table(compared: Compared) -> Table:
+def comparison_table(compared: Compared) -> ShownTable:
     """Verdict, cost, means with intervals and paired differences; the best first. What a phone shows first comes first."""
     comparison = compared.comparison
     firsts = [row.against[0] for row in compared.ranked if row.against]
@@ -79,17 +79,19 @@ def comparison_table(compared: Compared) -> Table:
     known = [end for end in ends if math.isfinite(end)] + [0.0]
     with_rows = any(first.has_rows for first in firsts)
     columns = [
-        Column("method"),
-        Column("verdict"),
-        Column("cost", numeric=True, csv=("x",), hint="selection and training, in single-task training runs"),
-        Column(comparison.metric, numeric=True, csv=("mean", "low", "high"), hint="mean over seeds, 95 % interval"),
-        Column(
+        ShownColumn("method"),
+        ShownColumn("verdict"),
+        ShownColumn("cost", numeric=True, csv=("x",), hint="selection and training, in single-task training runs"),
+        ShownColumn(
+            comparison.metric, numeric=True, csv=("mean", "low", "high"), hint="mean over seeds, 95 % interval"
+        ),
+        ShownColumn(
             f"against {comparison.baseline}",
             numeric=True,
             csv=("difference", "interval_low", "interval_high"),
             hint="paired over the same seeds; 95 % for other seeds" + (" and other report rows" if with_rows else ""),
         ),
-        Column("", csv=(), kind="glyph"),
+        ShownColumn("", csv=(), kind="glyph"),
     ]
     rows = [_comparison_row(row, (min(known), max(known))) for row in compared.ranked]
     notes = ["Intervals cover 95 % for each method alone; the thick part is over seeds alone."] if len(rows) > 2 else []
@@ -98,7 +100,7 @@ def comparison_table(compared: Compared) -> Table:
             f"A method helps if it beats {verdicts.to_beat(comparison)}, corrected for the number of methods.",
             verdicts.ERROR_RATES,
         ]
-    return Table("comparison", columns, rows, " ".join(notes))
+    return ShownTable("comparison", columns, rows, " ".join(notes))
 
 
 def _comparison_row(row: Row, span: tuple[float, float]) -> list[Cell]:
@@ -116,19 +118,21 @@ def _comparison_row(row: Row, span: tuple[float, float]) -> list[Cell]:
     ]
 
 
-def differences_table(compared: Compared) -> Table | None:
+def differences_table(compared: Compared) -> ShownTable | None:
     """What the verdicts rest on besides: the interval over seeds alone, the differences to the other controls, both p-values."""
     controls = compared.comparison.controls
     rows = [row for row in compared.ranked if row.against]
     if not rows:
         return None
     columns = [
-        Column("method"),
-        Column("p alone", numeric=True, csv=("p",)),
-        Column("p, corrected", numeric=True, csv=("p_corrected",), hint="for the number of methods (Holm)"),
-        Column("over seeds alone", numeric=True, csv=("seeds_low", "seeds_high"), hint="95 %, on these report rows"),
+        ShownColumn("method"),
+        ShownColumn("p alone", numeric=True, csv=("p",)),
+        ShownColumn("p, corrected", numeric=True, csv=("p_corrected",), hint="for the number of methods (Holm)"),
+        ShownColumn(
+            "over seeds alone", numeric=True, csv=("seeds_low", "seeds_high"), hint="95 %, on these report rows"
+        ),
         *(
-            Column(f"against {name}", numeric=True, csv=(f"to {name}", f"to {name} low", f"to {name} high"))
+            ShownColumn(f"against {name}", numeric=True, csv=(f"to {name}", f"to {name} low", f"to {name} high"))
             for name in controls
         ),
     ]
@@ -145,7 +149,7 @@ def differences_table(compared: Compared) -> Table | None:
         ]
         for row in rows
     ]
-    return Table("differences", columns, cells)
+    return ShownTable("differences", columns, cells)
 
 
 def _to_control(difference: Difference | None) -> Cell:
@@ -156,17 +160,17 @@ def _to_control(difference: Difference | None) -> Cell:
     return Cell(with_minus(shown), tuple(map(plain, (difference.mean, low, high))))
 
 
-def details_table(compared: Compared) -> Table:
+def details_table(compared: Compared) -> ShownTable:
     """What else is known of each method: the other statistics, and the cost in all its units."""
     rows = compared.ranked
     values = [_details(row) for row in rows]
     known = [each for each in DETAILS if any(_is_known(found[each[0]]) for found in values)]
-    columns = [Column("method"), *(Column(title, numeric=True, csv=(key,)) for key, title, _ in known)]
+    columns = [ShownColumn("method"), *(ShownColumn(title, numeric=True, csv=(key,)) for key, title, _ in known)]
     cells = [
         [text(row.method), *(number(found[key], form) for key, _, form in known)]
         for row, found in zip(rows, values, strict=True)
     ]
-    return Table("details", columns, cells)
+    return ShownTable("details", columns, cells)
 
 
 def _details(row: Row) -> dict[str, float | None]:
@@ -205,7 +209,7 @@ def _is_known(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def chosen_table(compared: Compared) -> Table | None:
+def chosen_table(compared: Compared) -> ShownTable | None:
     """In which share of the seeds each method chose each candidate."""
     methods = [row for row in compared.ranked if row.role == "method"]
     candidates = list(dict.fromkeys(name for row in methods for name in row.chosen))
@@ -216,18 +220,20 @@ def chosen_table(compared: Compared) -> Table | None:
         shares = [row.chosen.get(name, 0.0) for name in candidates]
         cells = [Cell(f"{share:.0%}" if share else "·", (share,), f"heat-{round(share * 4)}") for share in shares]
         rows.append([text(row.method), *cells])
-    return Table("chosen", [Column("method"), *(Column(name, numeric=True) for name in candidates)], rows)
+    return ShownTable(
+        "chosen", [ShownColumn("method"), *(ShownColumn(name, numeric=True) for name in candidates)], rows
+    )
 
 
-def mixture_table(recipe: Recipe, rows: Mapping[str, Mapping[str, int]]) -> Table:
+def mixture_table(recipe: Recipe, rows: Mapping[str, Mapping[str, int]]) -> ShownTable:
     """The phases of a recipe, task by task."""
     columns = [
-        Column("phase", numeric=True),
-        Column("task"),
-        Column("share of batches", numeric=True),
-        Column("loss weight", numeric=True),
-        Column("rows used", numeric=True),
-        Column("order"),
+        ShownColumn("phase", numeric=True),
+        ShownColumn("task"),
+        ShownColumn("share of batches", numeric=True),
+        ShownColumn("loss weight", numeric=True),
+        ShownColumn("rows used", numeric=True),
+        ShownColumn("order"),
     ]
     out = []
     for index, phase in enumerate(recipe.phases, start=1):
@@ -246,22 +252,22 @@ def mixture_table(recipe: Recipe, rows: Mapping[str, Mapping[str, int]]) -> Tabl
                     text(phase.order),
                 ]
             )
-    return Table("mixture", columns, out)
+    return ShownTable("mixture", columns, out)
 
 
 COSTS = ("x", "batches", "examples", "tokens", "evaluations", "trials", "seconds")
 
 
-def cost_table(run: Run) -> Table:
+def cost_table(run: ReportedRun) -> ShownTable:
     """What selection and training cost."""
-    columns = [Column("", csv=("what",)), *(Column(name, numeric=True) for name in COSTS)]
+    columns = [ShownColumn("", csv=("what",)), *(ShownColumn(name, numeric=True) for name in COSTS)]
     chosen = run.selection
     seconds = 0.0 if chosen is None else sum(task.seconds for task in chosen.meter.tasks.values())
     rows = [_cost_row("selection", Spent.of(run.recipe.cost, seconds))]
     training = run.scores.training if run.scores is not None else run.outcome.training if run.outcome else None
     if training is not None:
         rows.append(_cost_row("training", training))
-    return Table("cost", columns, rows)
+    return ShownTable("cost", columns, rows)
 
 
 def _cost_row(what: str, spent: Spent) -> list[Cell]:

@@ -28,7 +28,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column:
+class ShownColumn:
     """numeric columns are aligned right. csv: the names of its columns in the csv; default: the title. kind: a class for its
     cells, as `glyph`, which a narrow page leaves out."""
 
@@ -44,9 +44,9 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class ShownTable:
     name: str
-    columns: Sequence[Column]
+    columns: Sequence[ShownColumn]
     rows: Sequence[Sequence[Cell]] = field(default_factory=list)
     note: str = ""
 

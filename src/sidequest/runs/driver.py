@@ -21,7 +21,7 @@ import numpy as np
 
 from sidequest.errors import SettingsError, nearest, speaking_for
 from sidequest.files import write_atomically
-from sidequest.learning.checkpoints import Checkpoints, Part
+from sidequest.learning.checkpoints import Checkpoints, SavedLearner
 from sidequest.learning.guard import guard
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Learner, Piece, Snapshot
@@ -221,9 +221,9 @@ class _Checkpoints:
             os.fsync(file.fileno())
         parts = {}
         if at.rounds:
-            parts["learner"] = Part(at.rounds, self._learner.save)
+            parts["learner"] = SavedLearner(at.rounds, self._learner.save)
         if at.best is not None:
-            parts["best"] = Part(at.best_round, lambda place: self._learner.save(place, at.best))
+            parts["best"] = SavedLearner(at.best_round, lambda place: self._learner.save(place, at.best))
         self._states.save(
             {
                 "state": json.loads(at.state.model_dump_json()),

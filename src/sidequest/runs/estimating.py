@@ -51,7 +51,7 @@ class Speed:
 
 
 @dataclass
-class Estimate:
+class CostEstimate:
     """Parts of the work, each with its count; what the same part costs is multiplied by `times`."""
 
     setup: Setup
@@ -91,9 +91,9 @@ class Estimate:
         return out + [f"note: {note}" for note in self.notes]
 
 
-def estimate_selection(setup: Setup, choice: MethodChoice, seed: int = 0, workers: int = 1) -> Estimate:
+def estimate_selection(setup: Setup, choice: MethodChoice, seed: int = 0, workers: int = 1) -> CostEstimate:
     """Of `select`: the method's own work; the final training is another command."""
-    estimate = Estimate(setup, workers)
+    estimate = CostEstimate(setup, workers)
     meter, recipe = dry_selection(setup, choice, seed)
     trials = f", {meter.trials} trials" if meter.trials else ""
     estimate.add(f"choosing by {choice.name}{trials}", meter)
@@ -104,16 +104,16 @@ def estimate_selection(setup: Setup, choice: MethodChoice, seed: int = 0, worker
     return estimate
 
 
-def estimate_training(setup: Setup, recipe: Recipe, seed: int = 0) -> Estimate:
+def estimate_training(setup: Setup, recipe: Recipe, seed: int = 0) -> CostEstimate:
     """Of `train`."""
-    estimate = Estimate(setup)
+    estimate = CostEstimate(setup)
     estimate.add(f"training the recipe of {recipe.method}", dry_training(setup, recipe, seed))
     return estimate
 
 
-def estimate_oracle(setup: Setup, seeds: int, sample: int | None, workers: int) -> Estimate:
+def estimate_oracle(setup: Setup, seeds: int, sample: int | None, workers: int) -> CostEstimate:
     """Of `oracle`: every subset, by its size."""
-    estimate = Estimate(setup, workers)
+    estimate = CostEstimate(setup, workers)
     primary = setup.suite.primary
     by_size: dict[int, list[Meter]] = {}
     for chosen in some_subsets(setup.suite.candidates, sample):
@@ -134,9 +134,9 @@ def estimate_comparison(
     budget: float | None,
     workers: int,
     done: int = 0,
-) -> Estimate:
+) -> CostEstimate:
     """Of `compare`. missing: each method, and on how many seeds it has not been run. done: how many cells are."""
-    estimate = Estimate(setup, workers)
+    estimate = CostEstimate(setup, workers)
     longest: Meter | None = None
     most = 0
     for choice, seeds in missing:

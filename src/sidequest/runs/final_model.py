@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sidequest.progress import Progress, Several
 from sidequest.records.runs import ScoresRecord
-from sidequest.report.model_card import Facts, use_of, write_model_card
+from sidequest.report.model_card import CardFacts, use_of, write_model_card
 from sidequest.runs.pages import WrittenPage, write_run_page
 from sidequest.runs.setup import Setup
 from sidequest.runs.sources import Source
@@ -61,7 +61,7 @@ def train_source(
         log({"final": {"select": trained.select, "report": trained.report}, "majority": trained.majority}, 0)
     if directory != source.directory or not (directory / "recipe.json").exists():
         recipe.write(directory / "recipe.json")  # so that the directory says what its model was trained on
-    told = Facts(
+    told = CardFacts(
         ModelCard.read_from(directory / "model"),
         recipe,
         ScoresRecord.read(directory),

@@ -21,7 +21,7 @@ Truth = Callable[[np.ndarray], np.ndarray]  # mixtures [m, 1 + n] → noise-free
 
 
 @dataclass(frozen=True)
-class Surface:
+class KnownSurface:
     """kind: which of `KINDS`. scores: noise-free, of every mixture of the space, float64 [m]."""
 
     kind: str
@@ -47,11 +47,11 @@ class Surface:
         return self.best - self.truth(mixture)
 
 
-def surface(space: MixtureSpace, seed: int, kind: str | None = None, noise: float = NOISE) -> Surface:
+def surface(space: MixtureSpace, seed: int, kind: str | None = None, noise: float = NOISE) -> KnownSurface:
     """A random surface over a space; kinds take turns with the seed unless one is named."""
     kind = kind if kind is not None else sorted(KINDS)[seed % len(KINDS)]
     truth = KINDS[kind](np.random.default_rng([seed, 0]), space.n_auxiliaries)
-    return Surface(kind, space, truth(space.mixtures.astype(np.float64)), noise, seed)
+    return KnownSurface(kind, space, truth(space.mixtures.astype(np.float64)), noise, seed)
 
 
 def dosed(rng: np.random.Generator, n: int) -> Truth:

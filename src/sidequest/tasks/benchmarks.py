@@ -27,7 +27,7 @@ CONVERTED = {"revision": "refs/convert/parquet"}
 
 
 @dataclass(frozen=True)
-class Entry:
+class Benchmark:
     """One benchmark.
 
     files: split → file name or pattern in the official layout. official, hub: fields of a task spec that hold only there.
@@ -57,10 +57,10 @@ def _glue(
     report: str = "dev.tsv",
     hub_report: str = "validation",
     **reading: Any,
-) -> Entry:
+) -> Benchmark:
     objective = Objective.CLASSIFICATION if labels else Objective.REGRESSION
     source = {"hub": "nyu-mll/glue", "config": config, "train": "train", "report": hub_report}
-    return Entry(
+    return Benchmark(
         f"GLUE: {about}",
         objective,
         kind,
@@ -72,8 +72,8 @@ def _glue(
     )
 
 
-def _multimnist(corner: Corner) -> Entry:
-    return Entry(
+def _multimnist(corner: Corner) -> Benchmark:
+    return Benchmark(
         f"MultiMNIST: the {corner} digit of two",
         Objective.CLASSIFICATION,
         "image",
@@ -83,7 +83,7 @@ def _multimnist(corner: Corner) -> Entry:
     )
 
 
-ENTRIES: dict[str, Entry] = {
+ENTRIES: dict[str, Benchmark] = {
     "cola": _glue(
         "cola",
         "acceptability of a sentence",
@@ -147,7 +147,7 @@ ENTRIES: dict[str, Entry] = {
     ),
     "rte": _glue("rte", "textual entailment", "inference", ("entailment", "not_entailment")),
     "wnli": _glue("wnli", "entailment by pronoun", "inference", {"0": "not_entailment", "1": "entailment"}),
-    "cb": Entry(
+    "cb": Benchmark(
         "SuperGLUE: commitment to a clause",
         Objective.CLASSIFICATION,
         "inference",
@@ -157,7 +157,7 @@ ENTRIES: dict[str, Entry] = {
         {"format": "jsonl", **PREMISE},
         {"hub": "aps/super_glue", "config": "cb", "train": "train", "report": "validation", **PREMISE},
     ),
-    "copa": Entry(
+    "copa": Benchmark(
         "SuperGLUE: the likelier cause or effect",
         Objective.CHOICE,
         "reasoning",
@@ -181,7 +181,7 @@ ENTRIES: dict[str, Entry] = {
             "labels": ["choice1", "choice2"],
         },
     ),
-    "meld": Entry(
+    "meld": Benchmark(
         "MELD: emotion of a line of dialogue",
         Objective.CLASSIFICATION,
         "emotion",
@@ -190,7 +190,7 @@ ENTRIES: dict[str, Entry] = {
         ("neutral", "surprise", "fear", "sadness", "joy", "disgust", "anger"),
         {"format": "csv", "text": "Utterance", "label": "Emotion"},
     ),
-    "conll2000": Entry(
+    "conll2000": Benchmark(
         "CoNLL-2000: chunking; report: test",
         Objective.TAGGING,
         "tagging",
@@ -207,7 +207,7 @@ ENTRIES: dict[str, Entry] = {
             "tags": "chunk_tags",
         },
     ),
-    "conll2003": Entry(
+    "conll2003": Benchmark(
         "CoNLL-2003: named entities; report: testa",
         Objective.TAGGING,
         "tagging",
@@ -224,7 +224,7 @@ ENTRIES: dict[str, Entry] = {
             "tags": "ner_tags",
         },
     ),
-    "ud": Entry(
+    "ud": Benchmark(
         "Universal Dependencies: parts of speech (UPOS)",
         Objective.TAGGING,
         "tagging",

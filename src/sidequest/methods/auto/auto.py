@@ -29,7 +29,7 @@ from sidequest.errors import SettingsError
 from sidequest.learning.meter import EVALUATION_SHARE
 from sidequest.learning.protocol import LabelScreen, Learner
 from sidequest.methods.auto.arms import Arm, first_arms
-from sidequest.methods.auto.decision import Judged, survivors
+from sidequest.methods.auto.decision import JudgedArm, survivors
 from sidequest.methods.auto.rounds import AutoState, Round, Stage, spread_before
 from sidequest.methods.auto.words import evidence, verdict
 from sidequest.methods.base import Method, Plan
@@ -155,7 +155,7 @@ class Auto(Method[AutoSettings, AutoState]):
             return self._begin(state, self._composed(state, chosen))
         return self._begin(state, None)
 
-    def _standing(self, now: Round, judged: dict[str, Judged]) -> list[str]:
+    def _standing(self, now: Round, judged: dict[str, JudgedArm]) -> list[str]:
         """The names of the arms that stay, best first. A first look only drops; the last one before a choice must stand out."""
         tried = {arm.name: judged[arm.name] for arm in now.arms if arm.kind in ("candidate", "set")}
         last = now.stage == "compose" or "compose" not in self._budgets(len(tried))
@@ -180,7 +180,7 @@ class Auto(Method[AutoSettings, AutoState]):
         arms = first_arms(candidates, state.objectives, controls, self.seed)
         return self._round(state, "screen" if screen else "probe", arms)
 
-    def _screened(self, state: AutoState, judged: dict[str, Judged]) -> list[str]:
+    def _screened(self, state: AutoState, judged: dict[str, JudgedArm]) -> list[str]:
         """The best of a screen, and one of the others at random: a screen never decides alone."""
         looked_at = [name for name in state.candidates if name in judged]
         return self._best_and_one(sorted(looked_at, key=lambda name: (-judged[name].gain, name)), MOST_PROBED)
@@ -198,7 +198,7 @@ class Auto(Method[AutoSettings, AutoState]):
             arms.append(Arm(kind="permuted", tasks=(tasks[number % len(tasks)],), permutation=shuffled))
         return self._round(state, "compose", arms)
 
-    def _best_share(self, now: Round, judged: dict[str, Judged]) -> Arm:
+    def _best_share(self, now: Round, judged: dict[str, JudgedArm]) -> Arm:
         """The share with the highest gain; equal shares unless another is better by a standard error over rows."""
         equal, *others = [arm for arm in now.arms if arm.kind in ("candidate", "set")]
         best = max(others, key=lambda arm: judged[arm.name].gain)

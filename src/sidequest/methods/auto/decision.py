@@ -15,7 +15,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedArm:
     """gain: mean probability of the truth over the mean of the controls. error: its standard error, rows and runs. above: whether
     it is above every single control."""
 
@@ -45,7 +45,7 @@ class Spread:
 
 def judge(
     truth: Mapping[str, Sequence[np.ndarray]], controls: Sequence[str], known: Spread | None = None
-) -> dict[str, Judged]:
+) -> dict[str, JudgedArm]:
     """truth: for each arm one array [rows] for each repetition, the same repetitions for all arms. controls: names of arms.
     known: the spread of earlier rounds, which have few controls each."""
     repeats = min(len(runs) for runs in truth.values())
@@ -60,7 +60,7 @@ def judge(
         others = [control for control in controls if control != name]
         spread = between * (1 + 1 / len(controls)) / repeats
         above = all(means[name].mean() > means[control].mean() for control in others)
-        judged[name] = Judged(float(difference.mean()), math.sqrt(spread + of_rows), above)
+        judged[name] = JudgedArm(float(difference.mean()), math.sqrt(spread + of_rows), above)
     return judged
 
 
@@ -72,7 +72,7 @@ def spread_of(truth: Mapping[str, Sequence[np.ndarray]], controls: Sequence[str]
     return Spread(float((centred**2).sum()), (len(controls) - 1) * repeats)
 
 
-def survivors(judged: Mapping[str, Judged], keep: float, least_z: float, most: int) -> list[str]:
+def survivors(judged: Mapping[str, JudgedArm], keep: float, least_z: float, most: int) -> list[str]:
     """The arms that stand out from the controls and gain at least `keep` of the best gain, best first."""
     standing = {name: one for name, one in judged.items() if one.above and one.gain > 0 and one.z >= least_z}
     if not standing:

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from sidequest.methods.auto.arms import Arm
-from sidequest.methods.auto.decision import Judged, Spread, judge, spread_of
+from sidequest.methods.auto.decision import JudgedArm, Spread, judge, spread_of
 from sidequest.methods.base import State
 
 Stage = Literal["screen", "probe", "compose", "shares", "guard"]
@@ -48,7 +48,7 @@ class Round(BaseModel):
     def controls(self) -> list[str]:
         return [arm.name for arm in self.arms if arm.is_control]
 
-    def judged(self, known: Spread | None = None) -> dict[str, Judged]:
+    def judged(self, known: Spread | None = None) -> dict[str, JudgedArm]:
         return judge(self.by_arm, self.controls, known)
 
 

@@ -111,7 +111,7 @@ TrialSettingsT = TypeVar("TrialSettingsT", bound=TrialSettings)
 TrialStateT = TypeVar("TrialStateT", bound=TrialState)
 
 
-class Trials(GradTS[TrialSettingsT, TrialStateT]):
+class GradTSTrials(GradTS[TrialSettingsT, TrialStateT]):
     """Greedy trials along the ranking, for `gradts-trial` and `gradts-fg`."""
 
     def ask(self, state: TrialStateT, n: int) -> list[Plan]:
@@ -158,7 +158,7 @@ class Trials(GradTS[TrialSettingsT, TrialStateT]):
         return f"{', '.join(chosen)} raised select from {alone:.3f} to {max(state.scores):.3f}"
 
 
-class GradTSTrial(Trials[TrialSettings, TrialState]):
+class GradTSTrial(GradTSTrials[TrialSettings, TrialState]):
     """Section 3.3, task-level: add the next most correlated candidate while *select* does not fall."""
 
     name = "gradts-trial"
@@ -176,7 +176,7 @@ class GradTSTrial(Trials[TrialSettings, TrialState]):
         return self._recipe(state, phase, self._trial_verdict(state), **self._trial_evidence(state))
 
 
-class GradTSFg(Trials[FgSettings, FgState]):
+class GradTSFg(GradTSTrials[FgSettings, FgState]):
     """Section 3.3, instance-level: of the tasks that the trials chose, the rows whose τ with the primary's matrix is high."""
 
     name = "gradts-fg"

@@ -23,7 +23,7 @@ from sidequest.tasks.readers.table import Table
 
 
 @dataclass(frozen=True)
-class Rows:
+class DelimitedRows:
     """What stands between separators, before anybody has said which row is a header.
 
     fields: list<string> [n]. lines: int64 [n], the line on which each row begins; empty lines are no rows.
@@ -36,12 +36,14 @@ class Rows:
     def widths(self) -> np.ndarray:
         return np.asarray(pc.list_value_length(self.fields), dtype=np.int64)
 
-    def __getitem__(self, chosen: slice | np.ndarray) -> Rows:
+    def __getitem__(self, chosen: slice | np.ndarray) -> DelimitedRows:
         fields = self.fields[chosen] if isinstance(chosen, slice) else self.fields.filter(chosen)
-        return Rows(fields, self.lines[chosen])
+        return DelimitedRows(fields, self.lines[chosen])
 
 
-def split_rows(text: str, path: Path, *, delimiter: str = ",", quoting: bool = True, skip_rows: int = 0) -> Rows:
+def split_rows(
+    text: str, path: Path, *, delimiter: str = ",", quoting: bool = True, skip_rows: int = 0
+) -> DelimitedRows:
     """The rows of a text. skip_rows: how many lines at the top are not part of the table."""
     start = 0
     for number in range(skip_rows):
@@ -54,11 +56,11 @@ def split_rows(text: str, path: Path, *, delimiter: str = ",", quoting: bool = T
     every = text_lines(text)
     filled = np.flatnonzero(np.asarray(pc.not_equal(every, "")))
     fields, _ = split_fields(every.take(filled), delimiter)
-    return Rows(fields, filled + 1 + skip_rows)
+    return DelimitedRows(fields, filled + 1 + skip_rows)
 
 
 def rows_to_table(
-    rows: Rows,
+    rows: DelimitedRows,
     path: Path,
     *,
     header: bool | Sequence[str] = True,
@@ -113,7 +115,7 @@ def _repeats(written: Sequence[str], names: Sequence[str]) -> list[tuple[str, st
     return [(old, new) for old, new in zip(written, names, strict=True) if old != new and old.strip()]
 
 
-def _quoted_rows(text: str, delimiter: str, path: Path, lines_before: int) -> Rows:
+def _quoted_rows(text: str, delimiter: str, path: Path, lines_before: int) -> DelimitedRows:
     fields: list[str] = []
     ends: list[int] = [0]
     lines: list[int] = []
@@ -138,10 +140,10 @@ def _quoted_rows(text: str, delimiter: str, path: Path, lines_before: int) -> Ro
     finally:
         csv.field_size_limit(limit)
     rows = pa.ListArray.from_arrays(pa.array(ends, type=pa.int32()), pa.array(fields, type=pa.string()))
-    return Rows(rows, np.asarray(lines, dtype=np.int64))
+    return DelimitedRows(rows, np.asarray(lines, dtype=np.int64))
 
 
-def _wrong_width(path: Path, rows: Rows, width: int, delimiter: str, quoting: bool) -> DataError:
+def _wrong_width(path: Path, rows: DelimitedRows, width: int, delimiter: str, quoting: bool) -> DataError:
     widths = rows.widths
     bad = np.flatnonzero(widths != width)
     first = int(bad[0])
