@@ -42,8 +42,9 @@ def quick_killer(server, tmp_path_factory):
     return Killer(server, server, tmp_path_factory.mktemp("quick-kills"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def every_case(suites):
+    """Each runs to its end once, in whichever test needs it first."""
     return cases(suites)
 
 

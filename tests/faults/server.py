@@ -47,7 +47,7 @@ IMPORTED = (
     "sidequest.models.pooled",
     "sidequest.methods.auto.auto",
 )
-LIMIT = 120.0  # seconds for one command
+LIMIT = 600.0  # seconds for one command, on a machine that does much else too
 PATIENCE = 10.0  # seconds for the workers of a killed process to end
 PR_SET_CHILD_SUBREAPER = 36
 
