@@ -26,6 +26,7 @@ from sidequest.settings import brief
 SHIPPED = Path(__file__).parents[1] / "truth"  # tables that come with sidequest
 # A table whose subsets differ with less certainty than this is noise.
 LARGEST_P = 0.01
+CHANCE = 0.1
 
 
 def find_table(name: str | Path) -> Path:
@@ -155,9 +156,20 @@ class TruthTable(BaseModel):
 
     @property
     def something_helps(self) -> bool:
-        """Whether some subset is above the primary alone by more than a standard error, on seeds that did not choose it."""
+        """Whether the subset that is best on the other seeds is above the primary alone by more than chance (one-sided t)."""
         gain, error = self.held_out
-        return gain > error
+        return gain > error * float(special.stdtrit(len(self.seeds) - 1, 1 - CHANCE))
+
+    @property
+    def any_p(self) -> float:
+        """Of the paired t test that the primary alone equals the mean of all other subsets: where any auxiliary helps alike,
+        the F test of which one sees little."""
+        alone = [subset.auxiliaries for subset in self.subsets].index(())
+        gains = np.delete(self.scores, alone, axis=0).mean(axis=0) - self.scores[alone]
+        error = float(np.std(gains, ddof=1) / len(gains) ** 0.5)
+        if error == 0:
+            return 1.0 if gains.mean() == 0 else 0.0
+        return float(2 * special.stdtr(len(gains) - 1, -abs(gains.mean()) / error))
 
     def mixture_of(self, recipe: Recipe) -> tuple[str, ...]:
         """The table's mixture that is nearest to a recipe's: the first phase with auxiliaries counts, and one that is used at all
