@@ -1,6 +1,6 @@
 """Many workers: how much faster, and at what price to the search.
 
-    python benchmarks/scaling.py [--parts async,pending,costs,workers] [--seeds 24]
+    python benchmarks/scaling.py [--parts async,pending,costs,workers] [--seeds 24] [--epochs 50]
 
 `async`: trials of unequal length on two workers that sleep, the executor's own loop against whole batches (goal: 1.3 x).
 `pending`: AutoSeM's search on simulated surfaces with 1 to 16 trainings under way: median regret after 20 trials.
@@ -14,7 +14,10 @@ import argparse
 import os
 import tempfile
 import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +30,9 @@ from sidequest.search.executors import Executor
 from sidequest.search.parallel_trials import Trials
 from sidequest.search.trials import TrialResult
 from sidequest.simulation.surfaces import surface
+
+if TYPE_CHECKING:
+    from sidequest.runs.setup import Setup
 
 
 def sleep(lengths: list[float], plan: Plan) -> TrialResult:
@@ -92,8 +98,57 @@ def measure_pending(seeds: int) -> None:
         )
 
 
-def measure_costs() -> None:
-    """Seconds = examples · a + evaluated · b, with a and b from `single`'s own training and evaluation."""
+@dataclass(frozen=True)
+class Prices:
+    """Seconds of one core, measured in a moment of training.
+
+    turn: of a change of task. batch, row: of a step, and of each row in it. look, looked_row: of an evaluation, and of each row
+    in it. gain: of a step whose gain is measured. training: what a whole training costs besides, to start and to keep its best.
+    """
+
+    turn: float
+    batch: float
+    row: float
+    look: float
+    looked_row: float
+    gain: float
+    training: float = 0.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a method does by the formulas of docs/scaling.md. gains: steps with a measured gain, which are counted apart."""
+
+    turns: float = 0.0
+    batches: float = 0.0
+    rows: float = 0.0
+    looks: float = 0.0
+    looked_rows: float = 0.0
+    gains: float = 0.0
+    gain_rows: float = 0.0  # in x: rows trained and a third of rows evaluated
+    trainings: float = 0.0
+
+    def x(self, unit: float) -> float:
+        return (self.rows + self.looked_rows / 3 + self.gain_rows) / unit
+
+    def seconds(self, prices: Prices) -> float:
+        named = {"turns": "turn", "batches": "batch", "rows": "row", "looks": "look", "looked_rows": "looked_row"}
+        named |= {"gains": "gain", "trainings": "training"}
+        return sum(getattr(self, count) * getattr(prices, price) for count, price in named.items())
+
+
+COSTED: dict[str, dict[str, Any]] = {
+    "autosem-p1": {"rounds": 60, "batches": 5},
+    "exp3s": {"steps": 300},
+    "heu-size": {},
+    "task-modelling": {"subsets": 6},
+    "autosem-no-stage1": {"trials": 6, "initial": 5},
+}
+
+
+def measure_costs(epochs: float) -> None:
+    """x and CPU seconds of five methods, by the model and measured. Which sets are tried is known afterwards: the formula takes
+    them from the recipe's evidence."""
     import torch
 
     from sidequest.runs.selecting import select
@@ -103,72 +158,107 @@ def measure_costs() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as cache:
         os.environ["SIDEQUEST_CACHE"] = cache
-        setup = Setup.of(load_suite("digits"), {}, {"epochs": 8})
-        a, b = _prices(setup)
-        rows, batch = len(setup.suite.tasks[setup.suite.primary].train), setup.train.batch_size
-        looks = len(setup.suite.tasks[setup.suite.primary].splits["select"])
-        print(f"costs: a trained row takes {1e6 * a:.0f} µs, an evaluated one {1e6 * b:.0f} µs of one core")
-        for name, settings, work in _models(setup, rows, batch, looks):
-            meter: Meter | None = None
+        setup = Setup.of(load_suite("digits"), {}, {"epochs": epochs, "patience": None})
+        before = _prices(setup)
+        shown = ", ".join(f"{name} {1e3 * value:.3f}" for name, value in asdict(before).items())
+        print(f"costs: digits, {epochs:g} epochs; milliseconds of one core: {shown}", flush=True)
+        for name, settings in COSTED.items():
             begun = time.process_time()
             recipe = select(setup, name, settings=settings)
             seconds = time.process_time() - begun
-            examples, evaluated = work
-            predicted = a * examples + b * evaluated
-            model_x = (examples + evaluated / 3) / setup.single_run_work
+            work = _work(setup, name, settings, recipe.evidence)
+            after = _prices(setup)  # what else the machine does changes its speed: prices of before and after
+            x, predicted = work.x(setup.single_run_work), (work.seconds(before) + work.seconds(after)) / 2
+            before = after
             print(
-                f"  {name:<12} x: model {model_x:6.2f}, metered {recipe.cost.x:6.2f} ({model_x / recipe.cost.x - 1:+.0%}); "
+                f"  {name:<17} x: model {x:6.2f}, metered {recipe.cost.x:6.2f} ({x / recipe.cost.x - 1:+.0%}); "
                 f"CPU: model {predicted:6.1f} s, measured {seconds:6.1f} s ({predicted / seconds - 1:+.0%})",
                 flush=True,
             )
-            del meter
 
 
-def _prices(setup) -> tuple[float, float]:
+def _prices(setup: Setup) -> Prices:
+    """Batches of two sizes tell the price of a step from that of its rows; likewise looks at two splits."""
+    from sidequest.learning.protocol import PredictionGain
+    from sidequest.search.trials import LocalTrials
+
     learner = setup.learner(0)
-    learner.train(learner.primary, 20)
-    learner.evaluate(learner.primary)
-    begun = time.process_time()
-    learner.train(learner.primary, 200)
-    a = (time.process_time() - begun) / (200 * setup.train.batch_size)
-    begun = time.process_time()
-    for _ in range(20):
-        learner.evaluate(learner.primary)
-    looks = len(setup.suite.tasks[setup.suite.primary].splits["select"])
-    return a, (time.process_time() - begun) / (20 * looks)
+    few = learner.primary
+    many = max(learner.tasks, key=lambda name: learner.sizes[name])
+
+    def timed(work: Callable[[], object], times: int) -> float:
+        work()
+        begun = time.process_time()
+        for _ in range(times):
+            work()
+        return (time.process_time() - begun) / times
+
+    def step(task: str) -> tuple[float, float]:
+        seconds = timed(lambda: learner.train(task, 20), 5) / 20
+        return learner.sizes[task] / learner.epoch_batches(task), seconds
+
+    def split(task: str, name: str) -> tuple[float, float]:
+        return len(setup.suite.tasks[task].splits[name]), timed(lambda: learner.evaluate(task, name), 5)
+
+    def turn(task: str) -> float:
+        return timed(lambda: learner.train(task, 1), 60)
+
+    batch, row = _line(step(few), step(many))
+    look, looked_row = _line(split(few, "select"), split(few, "report"))
+    gain = timed(lambda: learner[PredictionGain].train_with_gain(many, target=few), 60)
+    prices = Prices(max(0.0, turn(many) - step(many)[1]), batch, row, look, looked_row, gain)
+    plan = Plan(phases=(Phase(shares={few: 1}),), seed=99)
+    alone = timed(lambda: LocalTrials(learner, setup.train).run([plan]), 1)
+    return replace(prices, training=max(0.0, alone - _trainings(setup, [1.0], [1]).seconds(prices)))
 
 
-def _models(setup, rows: int, batch: int, looks: int):
-    """The formulas of docs/scaling.md: rows trained on and rows evaluated."""
-    epochs, select = setup.train.epochs, 1 + (setup.train.evaluations or round(setup.train.epochs))
-    yield "autosem-p1", {"rounds": 60, "batches": 5}, (60 * 5 * batch, 61 * looks)
-    yield "exp3s", {"steps": 300}, (300 * batch, 300 * batch)
-    candidates = len(setup.suite.candidates)
-    for name, settings, trainings in (
-        ("heu-size", {}, None),
-        ("task-modelling", {"subsets": 6}, None),
-        ("autosem-no-stage1", {"trials": 6, "initial": 5}, None),
-    ):
-        yield name, settings, _by_trials(setup, name, settings, rows, epochs, select, looks, candidates, trainings)
+def _line(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, float]:
+    """The line through two measurements (rows, seconds): seconds at no row, and of each row."""
+    (few, first), (many, second) = one, two
+    slope = max(0.0, (second - first) / (many - few)) if many != few else 0.0
+    return max(0.0, first - slope * few), slope
 
 
-def _by_trials(setup, name, settings, rows, epochs, select, looks, candidates, trainings):
-    """A search by whole trainings: one of s tasks 1:1 is as long as s trainings of the primary; a mixture as its sum over the
-    primary's part. Which sets are tried is known afterwards; the formula takes them from the recipe's evidence."""
-    from sidequest.runs.selecting import select as run
+def _trainings(setup: Setup, lengths: Sequence[float], tasks: Sequence[float]) -> Work:
+    """Whole trainings; length: all batches over the primary's. tasks: how many take turns."""
+    primary = setup.suite.tasks[setup.suite.primary]
+    epochs, size = setup.train.epochs, setup.train.batch_size
+    own, looks = len(primary.train), 1 + (setup.train.evaluations or round(setup.train.epochs))
+    batches = epochs * -(-own // size)
+    # The primary's batches end with a short one; those of the others, which have many rows, hardly ever do.
+    turns = [epochs if several == 1 else batches * several for several in tasks]
+    return Work(
+        turns=sum(turns),
+        batches=batches * sum(lengths),
+        rows=epochs * own * len(lengths) + batches * size * (sum(lengths) - len(lengths)),
+        looks=looks * len(lengths),
+        looked_rows=looks * len(lengths) * len(primary.splits["select"]),
+        trainings=len(lengths),
+    )
 
-    evidence = run(setup, name, settings=settings).evidence
+
+def _work(setup: Setup, name: str, settings: Mapping[str, Any], evidence: Mapping[str, Any]) -> Work:
+    size, looked = setup.train.batch_size, len(setup.suite.tasks[setup.suite.primary].splits["select"])
+    if name == "autosem-p1":
+        rounds, batches = settings["rounds"], settings["rounds"] * settings["batches"]
+        return Work(rounds, batches, batches * size, rounds + 1, (rounds + 1) * looked)
+    if name == "exp3s":  # the gain on the primary: a batch of it, before and after each step
+        steps, own = settings["steps"], len(setup.suite.tasks[setup.suite.primary].train)
+        return Work(gains=steps, gain_rows=steps * (size + 2 / 3 * own / -(-own // size)))
     if name == "heu-size":
-        sizes = [1 + tried for tried in range(len(evidence["select_scores"]))]
-    elif name == "autosem-no-stage1":
-        sizes = [sum(trial["mixture"]) / trial["mixture"][0] for trial in evidence["stage2"]["trials"]]
-    else:
-        sizes = [1 + len(subset["tasks"]) for subset in evidence["subsets"]]
-    os.environ["SIDEQUEST_CACHE"] = tempfile.mkdtemp()  # so that it is run again, and measured
-    return sum(sizes) * rows * epochs, len(sizes) * select * looks
+        lengths = [1.0 + tried for tried in range(len(evidence["select_scores"]))]
+        return _trainings(setup, lengths, [round(length) for length in lengths])
+    if name == "task-modelling":
+        lengths = [1.0 + len(subset["tasks"]) for subset in evidence["subsets"]]
+        return _trainings(setup, lengths, [round(length) for length in lengths])
+    mixtures = [trial["mixture"] for trial in evidence["stage2"]["trials"]]
+    lengths = [sum(mixture) / mixture[0] for mixture in mixtures]
+    # In a cycle of shares, a task has as many turns as there are cycles: as the primary's batches over its share.
+    return _trainings(setup, lengths, [sum(share > 0 for share in mixture) / mixture[0] for mixture in mixtures])
 
 
-def measure_workers() -> None:
+def measure_workers(epochs: float) -> None:
+    """Fewer epochs are the harder case: what starts and ends a comparison weighs more."""
     from sidequest.runs.comparing import compare
     from sidequest.runs.setup import Setup
     from sidequest.tasks.loading import load_suite
@@ -178,11 +268,11 @@ def measure_workers() -> None:
         with tempfile.TemporaryDirectory() as place:
             os.environ["SIDEQUEST_CACHE"] = str(Path(place) / "cache")
             begun = time.perf_counter()
-            setup = Setup.of(load_suite("digits"), {}, {})
-            compare(setup, {"heu-size": {}, "autosem-p1": {}}, range(3), Path(place) / "runs", workers=workers)
+            setup = Setup.of(load_suite("digits"), {}, {"epochs": epochs})
+            compare(setup, {"heu-size": {}, "exp3s": {}}, range(3), Path(place) / "runs", workers=workers)
             seconds[workers] = time.perf_counter() - begun
     print(
-        f"workers: digits, two methods, 3 seeds: one worker {seconds[1]:.0f} s, two {seconds[2]:.0f} s "
+        f"workers: digits, {epochs:g} epochs, two methods, 3 seeds: one worker {seconds[1]:.0f} s, two {seconds[2]:.0f} s "
         f"({seconds[1] / seconds[2]:.2f} x)"
     )
 
@@ -191,12 +281,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", default="async,pending,costs,workers")
     parser.add_argument("--seeds", type=int, default=24)
+    parser.add_argument("--epochs", type=float, default=50.0, help="of the trainings for `costs` and `workers`")
     options = parser.parse_args()
     parts = {
         "async": measure_async,
         "pending": lambda: measure_pending(options.seeds),
-        "costs": measure_costs,
-        "workers": measure_workers,
+        "costs": lambda: measure_costs(options.epochs),
+        "workers": lambda: measure_workers(options.epochs),
     }
     for name in options.parts.split(","):
         parts[name]()

@@ -1,5 +1,7 @@
 """Two processes, one search, one database: no trial is lost or run twice, and one process may die in between."""
 
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -115,6 +117,31 @@ def test_two_processes_share_a_search_through_postgresql(tmp_path):
         with pytest.raises(SettingsError) as refused:
             Ledger.open(bad, "x")
     assert "wrong-secret" not in str(refused.value)
+    for path in tmp_path.rglob("*"):
+        assert path.is_dir() or PASSWORD.encode() not in path.read_bytes()
+
+
+@needs_postgresql
+@pytest.mark.cluster
+def test_the_command_shares_a_search_through_postgresql(tmp_path):
+    """Two commands, each with a directory and a cache of its own: the recipe of one alone, and each trial run once."""
+    more = ["-m", "task-modelling", "--set", "subsets=6", "--set", "train.epochs=1", "--workers", "1"]
+
+    def command(name, storage):
+        environment = {**os.environ, "SIDEQUEST_CACHE": str(tmp_path / f"cache-{name}"), "OMP_NUM_THREADS": "1"}
+        run = [sys.executable, "-m", "sidequest", "select", "digits", *more, *storage, "-o", str(tmp_path / name)]
+        return subprocess.Popen(run, env=environment)
+
+    with server() as url:
+        both = [command(name, ["--storage", url]) for name in ("one", "two")]
+        assert [process.wait(300) for process in both] == [0, 0]
+        (study,) = optuna.get_all_study_summaries(database_url(url))
+        trials = optuna.load_study(study_name=study.study_name, storage=database_url(url)).trials
+    assert command("alone", []).wait(300) == 0
+    one, two, alone = ((tmp_path / name / "recipe.json").read_bytes() for name in ("one", "two", "alone"))
+    assert one == two == alone
+    done = [trial for trial in trials if trial.state == optuna.trial.TrialState.COMPLETE]
+    assert len(done) == len(trials) == json.loads(alone)["cost"]["trials"]  # none was run by both
     for path in tmp_path.rglob("*"):
         assert path.is_dir() or PASSWORD.encode() not in path.read_bytes()
 
