@@ -64,6 +64,32 @@ def test_two_nodes_write_the_bytes_of_one_worker_and_so_do_those_that_are_left(t
     assert recipe.to_json() == alone.to_json()
 
 
+@needs_ray
+@pytest.mark.cluster
+def test_pieces_and_states_come_back_from_nodes_without_the_disk(tmp_path, monkeypatch, encoder):
+    """Head matrices and chunks of a ranking by the nodes; states of texts by the nodes, and back to them for the trainings."""
+    from tests.helpers.tiny_suites import tiny_setup
+    from tests.runs.test_pieces import METHODS as PIECES
+    from tests.runs.test_pieces import frozen_setup, tasks
+
+    def recipes(place, workers):
+        monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / f"cache-of-{place}"))
+        for name, (settings, _) in PIECES.items():
+            run = tmp_path / place / name
+            select(tiny_setup(encoder, tasks()), name, settings=settings, directory=run, workers=workers)
+        select(frozen_setup(encoder), "heu-size", directory=tmp_path / place / "frozen", workers=workers)
+        return [path.read_bytes() for path in sorted((tmp_path / place).glob("*/recipe.json"))]
+
+    alone = recipes("alone", 1)
+    with two_nodes(tmp_path) as (cluster, _):
+        assert recipes("driver", Executor(2, "ray", address=cluster.address)) == alone
+    assert len(alone) == 3
+    for name, (_, what) in PIECES.items():
+        begun = [line for line in events(tmp_path / "driver" / name) if line["job"].startswith(what)]
+        assert begun
+        assert all("node" in line["worker"] for line in begun)
+
+
 def kill_when_busy(cluster, node, directory):
     """Kill the node once it has ended a job and begun another."""
     name = node.node_id[:8]
