@@ -60,8 +60,8 @@ class TrainSettings(Settings):
         batches between them, it never takes any away, so every method's primary sees its data equally often.
     steps: the same length in batches of the primary, instead of `epochs`.
     evaluations: how often *select* is evaluated in a phase, besides once before any training; None: once per primary epoch.
-    patience: evaluations on *select* without a new best before training stops; None: never stop early. The best of the last
-        phase on *select* is the result either way.
+    patience: evaluations on *select* without a new best before training stops; None: never stop early.
+    keep: which model of the last phase is the result: the `best` on *select*, or the `last`. A small *select* chooses badly.
     learning_rate: None takes the model's own default.
     layer_decay: hf: each layer of the encoder learns at the rate of the layer above it times this; 1: all at one rate.
     loss_scale: a factor per task name on top of a recipe's weights.
@@ -85,6 +85,7 @@ class TrainSettings(Settings):
     layer_decay: float = Field(1.0, gt=0, le=1)
     clip: float | None = Field(1.0, gt=0)
     patience: int | None = Field(3, ge=1)
+    keep: Literal["best", "last"] = "best"
     max_batches: int | None = Field(None, ge=1, le=MOST_BATCHES)
     loss_scale: dict[str, LossScale] = Field(default_factory=dict)
     micro_batch: int | None = Field(None, ge=1, le=10**6)

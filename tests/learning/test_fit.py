@@ -81,7 +81,7 @@ def test_the_learner_ends_as_its_best_on_select():
     learner = tiny_learner()
     found = fit(learner, [Phase(shares={"main-one": 1, "helper": 1}, epochs=6)], TRAIN, seed=0)
     assert [entry["batches"] for entry in found.history] == [0, 10, 20, 30, 40, 50, 60]
-    assert found.score == kept_score(found.history) == max(entry["score"] for entry in found.history)
+    assert found.score == kept_score(found.history, "best") == max(entry["score"] for entry in found.history)
     assert learner.evaluate("main-one") == found.score
 
 
@@ -116,6 +116,14 @@ def test_a_start_that_training_does_not_improve_is_kept_and_gives_way_at_a_tie()
     assert (found.score, learner.kept) == (0.9, 3)
 
 
+def test_the_last_model_is_kept_on_request():
+    found, learner = scripted_fit([0.9, 0.1, 0.8, 0.5], keep="last")
+    assert (found.score, learner.kept) == (0.5, 4)
+    assert kept_score(found.history, "last") == 0.5
+    found, learner = scripted_fit([0.9, 0.1, 0.8, 0.5, 0.7, 0.6, 0.4], phases=2, keep="last")
+    assert (found.score, learner.kept) == (0.4, 7)
+
+
 def test_patience_counts_from_the_first_trained_model_not_from_the_start():
     found, _ = scripted_fit([0.9, 0.1, 0.2, 0.3, 0.4], epochs=4, patience=1)
     assert len(found.history) == 5
@@ -125,7 +133,7 @@ def test_patience_counts_from_the_first_trained_model_not_from_the_start():
 
 def test_the_result_of_two_phases_is_the_best_of_the_second_which_starts_from_the_best_of_the_first():
     found, learner = scripted_fit([0.1, 0.9, 0.2, 0.3, 0.4, 0.6, 0.5], phases=2)
-    assert found.score == kept_score(found.history) == 0.6
+    assert found.score == kept_score(found.history, "best") == 0.6
     assert learner.kept == 6
     assert max(entry["score"] for entry in found.history) == 0.9  # of the first phase
 

@@ -24,8 +24,8 @@ OnBatches = Callable[[int, int, float | None], None]  # (batches done, batches i
 
 @dataclass
 class FitResult:
-    """score: the last phase's best on *select*, whose model the learner now is. history: one entry per evaluation on *select*,
-    the first one before any training."""
+    """score: on *select*, of the model that the learner now is: the last phase's best, or its last one. history: one entry per
+    evaluation on *select*, the first one before any training."""
 
     score: float
     history: list[dict[str, Any]]
@@ -128,9 +128,9 @@ def fit(
     progress: OnBatches | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> FitResult:
-    """Train the phases one after another; the learner ends as the last phase's best model on *select*.
+    """Train the phases one after another; the learner ends as the last phase's best model on *select*, or as its last one.
 
-    A phase begins where the best model of the phase before it stands, but only models of the last phase can be the result: a
+    A phase begins where the kept model of the phase before it stands, but only models of the last phase can be the result: a
     recipe that ends with training on the primary alone ends there, whatever the mixture before it had reached. The first phase
     is also evaluated before its first step, because a model may start at a solution (its read-out) that training does not
     improve; at a tie the trained model is kept.
@@ -166,16 +166,17 @@ def fit(
             score = score_of(learner, goal)
             at.history.append({"phase": index, "batches": length.looks[look], "score": score})
             at.stale += 1
-            if score > at.trained_best or look == 0:
-                if score >= at.best or best is None:
-                    at.best, best = score, learner.snapshot(weights_only=True)
+            improved = score > at.trained_best or look == 0
+            if improved:
                 at.trained_best, at.stale = score, 0
+            if train.keep == "last" or best is None or (improved and score >= at.best):
+                at.best, best = score, learner.snapshot(weights_only=True)
             at.look = look + 1
             if patience is not None and at.stale >= patience:
                 break
             if checkpoints is not None and checkpoints.due():
                 _save(learner, best, at, checkpoints)
-        if best is not None:  # the next phase starts from this one's best; positions in the data go on
+        if best is not None:  # the next phase starts from there; positions in the data go on
             learner.restore(best)
         at.phase, at.look, at.stale = index + 1, 0, 0
     return FitResult(at.best, at.history)
@@ -191,9 +192,11 @@ def _check_finite(losses: Sequence[float], task: str, phase: int, before: int) -
         )
 
 
-def kept_score(history: Sequence[dict[str, Any]]) -> float:
-    """The score on *select* of the model that a fit with this history ended as: the best of its last phase."""
+def kept_score(history: Sequence[dict[str, Any]], keep: str) -> float:
+    """The score on *select* of the model that a fit with this history ended as."""
     last = history[-1]["phase"]
+    if keep == "last":
+        return float(history[-1]["score"])
     return max(entry["score"] for entry in history if entry["phase"] == last)
 
 

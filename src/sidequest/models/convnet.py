@@ -3,8 +3,8 @@
 `convnet` is made for few rows: 16 and 32 channels, 128 units, dropout, and in training each image is turned, zoomed and moved a
 little.
 `alphavil` is αVIL's own network, 10 and 20 channels and 50 units without either, for its reproduction: on MultiMNIST's 28×28 its
-linear layer has 320 inputs, as in the paper. Images below 16×16 are padded by 2 before each convolution, because nothing would be
-left of them otherwise.
+linear layer has 320 inputs, as in the paper. `convnet` pads images by 2 before each convolution, so that what is at their edges
+counts as much; `alphavil` does so below 16×16 only, because nothing would be left of them otherwise.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ConvModel(MultiTaskModel):
             raise SettingsError(
                 f"model.kind={settings.kind} takes images of at least {SMALLEST}×{SMALLEST}, found {sides[0]}×{sides[1]}"
             )
-        padding = 0 if min(sides) >= UNPADDED else KERNEL // 2
+        padding = 0 if settings.kind == "alphavil" and min(sides) >= UNPADDED else KERNEL // 2
         flat = settings.channels[1]
         for side in sides:
             for _ in settings.channels:

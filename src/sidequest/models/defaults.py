@@ -52,7 +52,14 @@ def _bilstm(card: TaskCard) -> dict[str, Any]:
 def _convnet(card: TaskCard) -> dict[str, Any]:
     # 600 steps of 32 for up to some 2,000 rows. Chosen on *select* of the embedded digits and of MNIST, see docs/models.md.
     steps = max(600, round(13 * math.sqrt(card.rows)))
-    return {"steps": steps, "batch_size": 32, "learning_rate": 3e-3, "evaluations": 10, "patience": None}
+    return {
+        "steps": steps,
+        "batch_size": 32,
+        "learning_rate": 3e-3,
+        "evaluations": 10,
+        "patience": None,
+        "keep": "last",
+    }
 
 
 def _hf(card: TaskCard) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def _train_recipe(
         report=tasks[primary],
         tasks=tasks,
         score=sum(tasks[name][suite.tasks[name].metric] for name in scored) / len(scored),
-        select_score=kept_score(history) if history else score_of(learner, suite.goal),
+        select_score=kept_score(history, setup.train.keep) if history else score_of(learner, suite.goal),
         history=history,
         meter=meter,
         majority=majority_score(suite.tasks[primary]),
