@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sidequest.files import read_json, write_json
 from tests.faults.cases import SEARCH, sets
 from tests.faults.killing import PLAIN_PAGE
 from tests.faults.runner import CACHE, FOLDER, differences, left_by, run_afresh
@@ -101,3 +102,41 @@ def test_the_order_of_candidates_changes_nothing(method, ran, suites):
     plain["tasks"]["parity"]["limit"] = 20  # the control: other data
     other.write_text(yaml.safe_dump(plain, sort_keys=False))
     assert results(ran(["select", str(other), *arguments])[0]) != first
+
+
+# Trainings that are kept, run again
+
+
+def falsify(cache: Path, kind: str) -> None:
+    """Another score in every kept entry of a kind, sealed as if it had been computed."""
+    for path in sorted(cache.glob(f"{kind}/*/*/entry.json")):
+        record = read_json(path)
+        record["data"]["score"] += 0.25
+        write_json(path, record)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "workers"),
+    [
+        ("select", "trials", 1),
+        pytest.param("compare", "finals", 1, marks=pytest.mark.faults),
+        pytest.param("search", "trials", 2, marks=pytest.mark.faults),
+        pytest.param("oracle", "trials", 2, marks=pytest.mark.faults),
+    ],
+)
+def test_a_falsified_training_is_found_by_running_it_again(name, kind, workers, ran, server, suites):
+    """What is true passes the same check, and what is false passes without it."""
+    whole, place = ran(given(name, suites))
+    again, _ = ran([*given(name, suites, workers), "--recheck", "1"], place / CACHE)
+    assert results(again) == results(whole)
+    falsify(place / CACHE, kind)
+    believed = place.with_name(f"{place.name}-believed")
+    checked = place.with_name(f"{place.name}-checked")
+    for each in (believed, checked):
+        each.mkdir()
+        shutil.copytree(place / CACHE, each / CACHE)
+    assert server.run(believed, given(name, suites, workers), planted=PLAIN_PAGE).code == 0
+    done = server.run(checked, [*given(name, suites, workers), "--recheck", "1"], planted=PLAIN_PAGE)
+    assert done.code == 1, done.output
+    assert not done.traceback, done.output
+    assert "a training that was run again came out otherwise" in done.output

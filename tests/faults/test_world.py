@@ -88,23 +88,33 @@ def small_disk(place: Path, kilobytes: int):
         subprocess.run(["umount", "-l", str(place)], check=True)
 
 
-@pytest.mark.parametrize(("name", "kilobytes"), [("images-alphavil", 900), ("images-train", 600), ("frozen-train", 40)])
-def test_a_small_disk_is_full(name, kilobytes, server, prepared):
+@pytest.mark.parametrize(
+    ("name", "part", "kilobytes"),
+    [
+        ("images-alphavil", FOLDER, 900),
+        ("images-train", FOLDER, 600),
+        ("frozen-train", FOLDER, 40),
+        ("images-compare", FOLDER, 120),
+        ("frozen-auto", CACHE, 100),  # while texts are encoded
+    ],
+)
+def test_a_small_disk_is_full(name, part, kilobytes, server, prepared):
     """A real one: then what it holds is moved to a larger one, and the command goes on there."""
     case = prepared(name)
     place = case.begin("small")
     aside = place.with_name("aside")
-    shutil.move(place / FOLDER, aside)
+    (place / part).mkdir(exist_ok=True)
+    shutil.move(place / part, aside)
     try:
-        with small_disk(place / FOLDER, kilobytes):
-            shutil.copytree(aside, place / FOLDER, dirs_exist_ok=True)
+        with small_disk(place / part, kilobytes):
+            shutil.copytree(aside, place / part, dirs_exist_ok=True)
             done = server.run(place, case.arguments, planted=PLAIN_PAGE)
             assert done.code == 1, done.output
             one_sentence(done, "no room")
             shutil.rmtree(aside)
-            shutil.copytree(place / FOLDER, aside)
-        shutil.rmtree(place / FOLDER)
-        shutil.move(aside, place / FOLDER)
+            shutil.copytree(place / part, aside)
+        shutil.rmtree(place / part)
+        shutil.move(aside, place / part)
         goes_on(server, case, place)
     finally:
         shutil.rmtree(place)
