@@ -19,8 +19,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 from sidequest.model_settings import AutosemSettings
-from sidequest.models.base import IGNORE, Batch, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
+from sidequest.models.base import IGNORE, Batch, Inputs, MultiTaskModel, Targets, head_key, seeded
 from sidequest.models.frozen import FrozenFamily, Located, combine, combined_width
+from sidequest.models.heads import answers, linear_heads
 from sidequest.models.ragged import Ragged, mask, ranges
 from sidequest.models.store import Rows
 from sidequest.models.tokenising import flat_tags
@@ -107,10 +108,7 @@ class AutoSeMModel(MultiTaskModel):
         with seeded(seed, "bilstm"):
             between = rate if depth > 1 else 0.0  # torch warns about a rate that has no place to act
             self.lstm = nn.LSTM(width, hidden, depth, bidirectional=True, dropout=between)
-        self.heads = nn.ModuleDict()
-        for task in suite.tasks.values():
-            with seeded(seed, "head", task.name):
-                self.heads[head_key(task.name)] = nn.Linear(combined_width(task, 2 * hidden), task.outputs)
+        self.heads = linear_heads(suite.tasks.values(), lambda task: combined_width(task, 2 * hidden), seed)
         self.objectives = {task.name: task.objective for task in suite.tasks.values()}
 
     def encode(self, batch: Batch) -> PackedSequence:
@@ -127,15 +125,18 @@ class AutoSeMModel(MultiTaskModel):
         if objective == Objective.TAGGING:
             states, _ = pad_packed_sequence(packed, batch_first=True)
             return head(self.dropout(states))
-        lowest = torch.finfo(packed.data.dtype).min
-        states, _ = pad_packed_sequence(packed, batch_first=True, padding_value=lowest)
-        pooled = states.max(dim=1).values
+        pooled = highest_states(packed)
         u = pooled[batch["first"]]
         v = pooled[batch["second"]] if "second" in batch else None
         logits = head(self.dropout(combine(u, v)))
-        if objective == Objective.CHOICE:
-            return spread_choices(logits[:, 0], batch["choices"])
-        return logits[:, 0] if objective == Objective.REGRESSION else logits
+        return answers(logits, objective, batch)
+
+
+def highest_states(packed: PackedSequence) -> Tensor:
+    """Of each text the highest value of every feature over its tokens: [texts, features]."""
+    lowest = torch.finfo(packed.data.dtype).min
+    states, _ = pad_packed_sequence(packed, batch_first=True, padding_value=lowest)
+    return states.max(dim=1).values
 
 
 def packing(lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -153,14 +154,10 @@ def packing(lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return order, torch.bincount(step).cpu(), ranks
 
 
-class AutoSeMFamily(FrozenFamily):
-    """AutoSeM's own architecture over frozen states, for its reproduction; `bilstm` is the stronger model."""
+class TokenStatesFamily(FrozenFamily):
+    """Of models that read the frozen states of every token."""
 
-    kind: ClassVar[str] = "autosem"
-    Settings = AutosemSettings
-    settings: AutosemSettings
     forms: ClassVar[tuple[Form, ...]] = (Form.TEXT, Form.PAIR, Form.CHOICES, Form.TOKENS)
-    default_learning_rate = 1e-3
 
     def inputs(self, task: Task, examples: Examples) -> Inputs:
         if task.form != Form.TOKENS:
@@ -169,6 +166,15 @@ class AutoSeMFamily(FrozenFamily):
         rows, words = self.words(examples)
         tags = None if examples.target is None else Ragged.of_lengths(flat_tags(examples), words)
         return WordInputs(rows, words, tags)
+
+
+class AutoSeMFamily(TokenStatesFamily):
+    """AutoSeM's own architecture over frozen states, for its reproduction; `bilstm` is the stronger model."""
+
+    kind: ClassVar[str] = "autosem"
+    Settings = AutosemSettings
+    settings: AutosemSettings
+    default_learning_rate = 1e-3
 
     def build(self, seed: int) -> AutoSeMModel:
         return AutoSeMModel(self.suite, self.settings, self.frozen.depth, self.frozen.width, seed)

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 from sidequest.model_settings import BiLstmSettings
-from sidequest.models.autosem import SentenceInputs, WordInputs, packing
-from sidequest.models.base import Batch, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
+from sidequest.models.autosem import TokenStatesFamily, highest_states, packing
+from sidequest.models.base import Batch, MultiTaskModel, head_key, seeded
 from sidequest.models.direct_path import (
     DirectPath,
     direct_rates,
@@ -28,12 +28,11 @@ from sidequest.models.direct_path import (
     text_features,
     zero_head,
 )
-from sidequest.models.frozen import FrozenFamily, Standardised, combine, combined_width
-from sidequest.models.ragged import Ragged
-from sidequest.models.tokenising import flat_tags, has_pairs
-from sidequest.tasks.examples import Examples
+from sidequest.models.frozen import Standardised, combine, combined_width
+from sidequest.models.heads import answers
+from sidequest.models.tokenising import has_pairs
 from sidequest.tasks.suite import Suite
-from sidequest.tasks.task import Form, Objective, Task
+from sidequest.tasks.task import Form, Objective
 
 PROJECTED = 256
 
@@ -79,17 +78,13 @@ class BiLstmModel(MultiTaskModel):
         if objective == Objective.TAGGING:
             states, _ = pad_packed_sequence(packed, batch_first=True)
             return head(self.dropout(states))
-        lowest = torch.finfo(packed.data.dtype).min
-        states, _ = pad_packed_sequence(packed, batch_first=True, padding_value=lowest)
-        pooled = states.max(dim=1).values
+        pooled = highest_states(packed)
         u = pooled[batch["first"]]
         v = pooled[batch["second"]] if "second" in batch else None
         vectors = _means(batch["states"], batch["lengths"])
         features = text_features(vectors[batch["first"]], vectors[batch["second"]] if "second" in batch else None)
         logits = self.direct[head_key(task)](features) + head(self.dropout(combine(u, v)))
-        if objective == Objective.CHOICE:
-            return spread_choices(logits[:, 0], batch["choices"])
-        return logits[:, 0] if objective == Objective.REGRESSION else logits
+        return answers(logits, objective, batch)
 
 
 def _means(states: Tensor, lengths: Tensor) -> Tensor:
@@ -99,22 +94,13 @@ def _means(states: Tensor, lengths: Tensor) -> Tensor:
     return sums / lengths[:, None, None]
 
 
-class BiLstmFamily(FrozenFamily):
+class BiLstmFamily(TokenStatesFamily):
     """A BiLSTM over the standardised states of all layers."""
 
     kind: ClassVar[str] = "bilstm"
     Settings = BiLstmSettings
     settings: BiLstmSettings
-    forms: ClassVar[tuple[Form, ...]] = (Form.TEXT, Form.PAIR, Form.CHOICES, Form.TOKENS)
     default_learning_rate = 2e-3
-
-    def inputs(self, task: Task, examples: Examples) -> Inputs:
-        if task.form != Form.TOKENS:
-            located = self.locate(task, examples, "tokens")
-            return SentenceInputs(located, Targets(task, examples, self.scales[task.name]))
-        rows, words = self.words(examples)
-        tags = None if examples.target is None else Ragged.of_lengths(flat_tags(examples), words)
-        return WordInputs(rows, words, tags)
 
     def build(self, seed: int) -> BiLstmModel:
         model = BiLstmModel(self.suite, self.settings, self.frozen.depth, self.frozen.width, seed)

@@ -21,12 +21,13 @@ from sidequest.errors import SettingsError
 from sidequest.files import atomic_directory
 from sidequest.model_settings import AlphaVILSettings, ConvnetSettings
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, head_key, seeded
+from sidequest.models.heads import answers, linear_heads
 from sidequest.models.images import PROBE_SIDE, ImageInputs, Preparation, common_shape, pixel_features
 from sidequest.models.readout import Features
 from sidequest.models.saved import task_state, write_card, write_weights
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
-from sidequest.tasks.task import Form, Objective, Task
+from sidequest.tasks.task import Form, Task
 
 KERNEL = 5
 SMALLEST, UNPADDED = 4, 16
@@ -57,10 +58,7 @@ class ConvModel(MultiTaskModel):
             self.linear = nn.Linear(flat, hidden)
         self.rotate, self.zoom, self.shift = settings.rotate, settings.zoom, settings.shift
         self.dropout = nn.Dropout(settings.dropout)
-        self.heads = nn.ModuleDict()
-        for task in suite.tasks.values():
-            with seeded(seed, "head", task.name):
-                self.heads[head_key(task.name)] = nn.Linear(hidden, task.outputs)
+        self.heads = linear_heads(suite.tasks.values(), lambda task: hidden, seed)
         self.objectives = {task.name: task.objective for task in suite.tasks.values()}
         # Twice as fast on a CPU; values and shapes are the same. (torch's stubs do not know the argument.)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -72,8 +70,7 @@ class ConvModel(MultiTaskModel):
         x = functional.max_pool2d(self.conv1(image), 2).relu()
         x = functional.max_pool2d(self.conv2(x), 2).relu()
         x = self.dropout(self.linear(self.dropout(x.flatten(1))).relu())
-        logits = self.heads[head_key(task)](x)
-        return logits[:, 0] if self.objectives[task] == Objective.REGRESSION else logits
+        return answers(self.heads[head_key(task)](x), self.objectives[task], batch)
 
 
 def distorted(images: Tensor, rotate: float, zoom: float, shift: float) -> Tensor:

@@ -45,8 +45,9 @@ from torch import Tensor, nn
 from sidequest.errors import SettingsError, speaking_for
 from sidequest.files import atomic_directory, digest
 from sidequest.model_settings import CustomSettings
-from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
+from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, Targets, head_key, seeded
 from sidequest.models.encoders import SMALL_FILES, load_tokeniser, resolve
+from sidequest.models.heads import answers, linear_heads
 from sidequest.models.images import PROBE_SIDE, ImageInputs, Preparation, pixel_features
 from sidequest.models.kinds import KINDS
 from sidequest.models.readout import Features
@@ -64,10 +65,7 @@ class CustomModel(MultiTaskModel):
         super().__init__()
         self.encoder = encoder
         self.width = int(encoder.width)  # type: ignore[arg-type]
-        self.heads = nn.ModuleDict()
-        for task in tasks:
-            with seeded(seed, "head", task.name):
-                self.heads[head_key(task.name)] = nn.Linear(self.width, task.outputs)
+        self.heads = linear_heads(tasks, lambda task: self.width, seed)
         self.objectives = {task.name: task.objective for task in tasks}
 
     def forward(self, task: str, batch: Batch) -> Tensor:
@@ -87,9 +85,7 @@ class CustomModel(MultiTaskModel):
                 f"found {list(features.shape)}"
             )
         logits = self.heads[head_key(task)](features)
-        if objective == Objective.CHOICE:
-            return spread_choices(logits[:, 0], batch["choices"])
-        return logits[:, 0] if objective == Objective.REGRESSION else logits
+        return answers(logits, objective, batch)
 
 
 class CustomFamily(Family):

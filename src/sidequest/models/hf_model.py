@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sidequest.models.base import Batch, MultiTaskModel, head_key, spread_choices
+from sidequest.models.base import Batch, MultiTaskModel, head_key
 from sidequest.models.devices import computes_bf16
+from sidequest.models.heads import answers
 from sidequest.models.native import Native
 from sidequest.models.tuning import layers_above
 from sidequest.tasks.task import Objective, Task
@@ -108,9 +109,7 @@ class HfModel(MultiTaskModel):
             with self._autocast(device):
                 states = self.base(**inputs).last_hidden_state
             logits = self.heads[head_key(task)](states.float(), batch)  # a cosine in bfloat16 would have two digits
-        if self.objectives[task] == Objective.CHOICE:
-            return spread_choices(logits.reshape(-1), batch["choices"])
-        return logits[:, 0] if self.objectives[task] == Objective.REGRESSION else logits
+        return answers(logits, self.objectives[task], batch)
 
     def _native_logits(self, task: str, native: Native, inputs: dict[str, Tensor]) -> Tensor:
         if self.objectives[task] == Objective.CHOICE:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from sidequest.model_settings import PooledSettings
-from sidequest.models.base import Batch, Inputs, MultiTaskModel, Targets, head_key, seeded, spread_choices
+from sidequest.models.base import Batch, Inputs, MultiTaskModel, Targets, head_key, seeded
 from sidequest.models.direct_path import (
     DirectPath,
     direct_rates,
@@ -26,12 +26,13 @@ from sidequest.models.direct_path import (
     zero_head,
 )
 from sidequest.models.frozen import FrozenFamily, Located, Standardised, combine, combined_width
+from sidequest.models.heads import answers
 from sidequest.models.ragged import ranges
 from sidequest.models.states import View
 from sidequest.models.tokenising import has_pairs
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
-from sidequest.tasks.task import Form, Objective, Task
+from sidequest.tasks.task import Form, Task
 
 
 class VectorInputs(Inputs):
@@ -85,10 +86,7 @@ class PooledModel(MultiTaskModel):
         v = None if second is None else self.trunk(self.standardised(second))
         key = head_key(task)
         logits = self.direct[key](text_features(first, second)) + self.heads[key](combine(u, v))
-        objective = self.objectives[task]
-        if objective == Objective.CHOICE:
-            return spread_choices(logits[:, 0], batch["choices"])
-        return logits[:, 0] if objective == Objective.REGRESSION else logits
+        return answers(logits, self.objectives[task], batch)
 
 
 class PooledFamily(FrozenFamily):
