@@ -17,9 +17,11 @@ from sidequest.models.native import auto_class
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
+from tests.helpers.marks import slow_but
 from tests.helpers.sample_models import TEXT_ARCHITECTURES, batch_of, make_encoder, make_task, stir
 
-ARCHITECTURES = list(TEXT_ARCHITECTURES)
+# One of each manner: absolute positions, other positions and their own kind of attention; the slow tier has all.
+QUICK = ("bert", "deberta-v2", "modernbert")
 TASKS = {
     "one": make_task("one"),
     "two.texts": make_task("two.texts", Form.PAIR),
@@ -49,7 +51,7 @@ def plain_logits(directory, task: Task) -> torch.Tensor:
         return model(**inputs).logits
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", slow_but(TEXT_ARCHITECTURES, *QUICK))
 def test_an_export_gives_the_same_logits_in_plain_transformers(architecture, encoders, tmp_path):
     family = family_of(encoders(architecture))
     model = stir(family.build(0))
@@ -73,7 +75,7 @@ def test_an_export_gives_the_same_logits_in_plain_transformers(architecture, enc
     assert all(torch.equal(before[name], after[name]) for name in before), "an export must not change the live model"
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", slow_but(TEXT_ARCHITECTURES, *QUICK))
 def test_the_base_is_shared_and_held_once(architecture, encoders):
     model = family_of(encoders(architecture)).build(0)
     ids = {id(parameter) for parameter in model.base.parameters()}
@@ -110,7 +112,7 @@ def test_building_leaves_the_global_random_state_alone(encoders):
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", slow_but(TEXT_ARCHITECTURES, *QUICK))
 def test_results_do_not_depend_on_padding(architecture, encoders):
     family = family_of(encoders(architecture))
     model = stir(family.build(0))
@@ -271,7 +273,7 @@ class TestTagging:
 
 
 class TestOptions:
-    @pytest.mark.parametrize("architecture", ["bert", "distilbert", "albert", "modernbert"])
+    @pytest.mark.parametrize("architecture", slow_but(("bert", "distilbert", "albert", "modernbert"), "bert", "albert"))
     def test_layers_keeps_the_first_ones(self, architecture, encoders, tmp_path):
         whole, cut = family_of(encoders(architecture), ("one",)), family_of(encoders(architecture), ("one",), layers=2)
         batch = {name: value for name, value in batch_of(cut, TASKS["one"]).items() if name != "labels"}
@@ -290,7 +292,9 @@ class TestOptions:
         with pytest.raises(SettingsError, match="has 3 layers"):
             family_of(encoders(), ("one",), layers=4)
 
-    @pytest.mark.parametrize("architecture", [name for name in ARCHITECTURES if name != "albert"])
+    @pytest.mark.parametrize(
+        "architecture", slow_but((name for name in TEXT_ARCHITECTURES if name != "albert"), *QUICK)
+    )
     @pytest.mark.parametrize("count", [1, 3])
     def test_frozen_layers_get_no_gradient(self, architecture, count, encoders):
         family = family_of(encoders(architecture), ("one",), freeze=count)
@@ -304,7 +308,7 @@ class TestOptions:
         else:
             assert any(".2." in name for name in moving)
 
-    @pytest.mark.parametrize("architecture", ["bert", "electra", "mpnet", "deberta-v2", "modernbert"])
+    @pytest.mark.parametrize("architecture", slow_but(("bert", "electra", "mpnet", "deberta-v2", "modernbert"), *QUICK))
     def test_states_of_frozen_layers_never_change(self, architecture, encoders):
         family = family_of(encoders(architecture), ("one",), freeze=2, dropout=0.0)
         model = family.build(0)
@@ -361,7 +365,9 @@ class TestOptions:
         batch = batch_of(family_of(encoders(), ("one",)), TASKS["one"])
         assert torch.equal(automatic("one", batch), named("one", batch))
 
-    @pytest.mark.parametrize("architecture", [name for name in ARCHITECTURES if name != "albert"])
+    @pytest.mark.parametrize(
+        "architecture", slow_but((name for name in TEXT_ARCHITECTURES if name != "albert"), *QUICK)
+    )
     def test_every_parameter_of_a_base_knows_how_many_layers_stand_above_it(self, architecture, encoders):
         model = family_of(encoders(architecture), ("one",)).build(0)
         above = model.layers_below_the_top()

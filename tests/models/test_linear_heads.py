@@ -18,6 +18,7 @@ from sidequest.models.readout import read_out
 from sidequest.models.saved import CARD
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
+from tests.helpers.marks import slow_but
 from tests.helpers.sample_models import TEXT_ARCHITECTURES, batch_of, make_encoder, make_task, stir
 
 TASKS = {
@@ -51,7 +52,7 @@ def predicted(family: HfFamily, model, name: str, directory) -> tuple[np.ndarray
 
 
 class TestMean:
-    @pytest.mark.parametrize("architecture", TEXT_ARCHITECTURES)
+    @pytest.mark.parametrize("architecture", slow_but(TEXT_ARCHITECTURES, "bert", "deberta-v2", "modernbert"))
     def test_plain_transformers_gives_the_same_logits_by_averaging_a_token_classifier(
         self, architecture, encoders, tmp_path
     ):

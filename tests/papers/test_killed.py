@@ -67,7 +67,7 @@ def kill_when(directory, script, seen):
     return child.wait() == -9
 
 
-@pytest.mark.integration
+@pytest.mark.slow  # `tests/faults` kills the same method in the default tier, in a process that has its imports already
 def test_killed_in_both_stages_and_resumed_to_the_same_bytes(tmp_path):
     script = tmp_path / "child.py"
     script.write_text(CHILD.format(root=str(ROOT)))

@@ -10,11 +10,12 @@ from sidequest.model_settings import HfSettings
 from sidequest.runs.setup import Setup
 from sidequest.search.head_cache import HeadStore
 from sidequest.settings import TrainSettings
+from tests.helpers.marks import slow_but
 from tests.helpers.planted_heads import ASKED, RELATEDNESS, planted_encoder, planted_suite
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", slow_but(range(2), 0))
 def test_tau_orders_tasks_and_rows_by_relatedness(tmp_path, seed):
     """The order held in each of eight seeds (docs/log): a false alarm is rarer than one in ten."""
     suite = planted_suite(rows=192, seed=seed)

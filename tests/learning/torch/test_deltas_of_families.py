@@ -10,6 +10,7 @@ from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Task
+from tests.helpers.marks import slow_but
 from tests.helpers.sample_models import make_encoder, make_task
 
 KINDS = {
@@ -32,7 +33,7 @@ def task_with_select(name: str, form: Form) -> Task:
     return replace(task, splits={"train": task.train.take(rows[:-6]), "select": task.train.take(rows[-6:])})
 
 
-@pytest.fixture(params=list(KINDS))
+@pytest.fixture(params=slow_but(KINDS, "hf, first layers frozen", "bilstm", "pooled"))
 def setup(request, encoder) -> Setup:
     primary, *candidates = (
         task_with_select(name, form)

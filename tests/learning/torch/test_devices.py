@@ -25,6 +25,7 @@ from sidequest.models import devices
 from sidequest.models.base import seeded
 from sidequest.models.devices import chosen_device
 from sidequest.settings import TrainSettings
+from tests.helpers.marks import slow_but
 from tests.helpers.pretended_device import DEVICE, pretended_device
 from tests.helpers.small_learners import OddFamily, images
 from tests.helpers.word_suites import every_form, word_encoder, word_setup
@@ -65,7 +66,7 @@ def twins(setup, device) -> tuple[TorchLearner, TorchLearner]:
     return TorchLearner(*parts, device="cpu"), TorchLearner(*parts, device=device)
 
 
-@pytest.mark.parametrize("kind", ["hf", "bilstm", "pooled"])
+@pytest.mark.parametrize("kind", slow_but(("hf", "bilstm", "pooled"), "hf", "pooled"))
 def test_training_and_evaluation_stay_on_the_device_and_give_the_cpu_s_results(word_bert, kind, device):
     here, there = twins(setup_of(word_bert, kind), device)
     for learner in (here, there):
@@ -84,7 +85,7 @@ def test_training_and_evaluation_stay_on_the_device_and_give_the_cpu_s_results(w
     assert expected == pytest.approx(here.train("choice", 1))
 
 
-@pytest.mark.parametrize("kind", ["hf", "hf-mean", "pooled"])
+@pytest.mark.parametrize("kind", slow_but(("hf", "hf-mean", "pooled"), "hf", "pooled"))
 def test_powers_stay_on_the_device(word_bert, kind, device):
     here, there = twins(setup_of(word_bert, kind), device)
     found = []
