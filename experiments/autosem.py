@@ -182,7 +182,7 @@ def _load(name: str, data: Path, limits: Mapping[str, int]) -> Task:
 
 
 def shuffled(task: Task) -> Task:
-    """The same sentences with their tags dealt out anew: nothing to learn but how frequent each tag is."""
+    """The same sentences with their tags dealt out again: nothing to learn but how frequent each tag is."""
     tags: Any = task.train.target  # list<int64>, one list per sentence
     values = np.random.default_rng(0).permutation(tags.flatten().to_numpy())
     offsets = np.concatenate([[0], np.cumsum(pc.list_value_length(tags).to_numpy())]).astype(np.int32)

@@ -90,7 +90,7 @@ def small_plan(options: Options, data: Any) -> TargetsPlan:
 
 
 def suite(plan: TargetsPlan, seed: int) -> Suite:
-    """Both corners' tasks on the same images, drawn anew for each seed where a split is cut."""
+    """Both corners' tasks on the same images, drawn again for each seed where a split is cut."""
     tasks = [load_task(name, {"catalog": f"multimnist-{name}", "path": str(plan.data)}) for name in TARGETS]
     first, second = (_cut(task, plan, seed) for task in tasks)
     return Suite.of(first, [second], name="multimnist")

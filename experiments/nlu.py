@@ -2,7 +2,7 @@
 
 CB, COPA, MRPC, RTE and WNLI share an encoder; each has a head of two layers. An epoch takes a quarter of every train split. The
 paper tunes on the official development sets and sends its test predictions to the GLUE server. Here *select* is carved from
-train, anew for each seed, and the development sets are *report*: what is tuned on is never what is reported.
+train, afresh for each seed, and the development sets are *report*: what is tuned on is never what is reported.
 
 Full size fine-tunes the encoder, as the paper does; the paper's is RoBERTa-base (`--encoder roberta-base`), the default here is
 the small one that needs no network. With `--small` the encoder stays frozen and a shared layer over its sentence

@@ -87,7 +87,7 @@ Here `Sentiment` would have been another possible label of the dialogue.
     ),
     Step(
         """Two things deserve attention: some rows of *report* and *select* are also in a train split, even in that of another task, so their scores would flatter; and two labels of the reviews are misspelt.
-One line each mends it.""",
+One line each fixes it.""",
         f"{FIX}\nsidequest check suite.yaml 2>&1 | grep -v repetition",
         lines=12,
         cheap=True,

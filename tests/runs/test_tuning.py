@@ -28,7 +28,7 @@ def setup(few_digits):
     return Setup.of(load_suite("digits"), {"kind": "alphavil"}, train)
 
 
-def test_a_rate_that_is_too_slow_is_mended_and_the_edge_is_told(setup):
+def test_a_rate_that_is_too_slow_is_replaced_and_the_edge_is_told(setup):
     tuned = tune(setup, 14)
     assert tuned.score > tuned.default_score + 0.05
     assert tuned.chosen["train.learning_rate"] > 2e-3

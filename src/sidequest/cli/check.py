@@ -11,7 +11,7 @@ from sidequest.cli.common import JsonOption, SuiteArgument
 NAME = "check"
 HELP = (
     "Validate a suite: columns, labels, targets, duplicates, and leaks between splits and tasks.\n\n"
-    "Exit code 2 if something must be mended, 0 otherwise.\n\n"
+    "Exit code 2 if something must be fixed, 0 otherwise.\n\n"
     "Example: sidequest check suite.yaml\n\n"
     "Example: sidequest check suite.yaml --rows  (every repeated, leaked, empty or long row, not only the first)"
 )

@@ -27,7 +27,7 @@ HELP = (
     "and export it.\n\n"
     "Choose with a cheap model, train the real one: --model hf takes that model's own defaults, and what --set says.\n\n"
     "A method that trains the model itself (alphavil, diw) has left it in the run directory: that one is exported. "
-    "Give the recipe file instead to train anew with the learned weights.\n\n"
+    "Give the recipe file instead to train again with the learned weights.\n\n"
     "The data must be what the recipe was made for; a changed dataset is refused with the difference.\n\n"
     "Example: sidequest train runs/heu-size\n\n"
     "Example: sidequest train runs/pooled --model hf --set train.epochs=10 -o runs/final\n\n"

@@ -27,7 +27,7 @@ class Learner(Protocol):
     """Contract, checked by `sidequest.testing.check_learner`:
 
     - `train` then `restore` of an earlier `snapshot`, then `train` again is bit-identical on CPU;
-    - `fresh(seed)` starts anew and shares no mutable state; equal seeds give equal learners;
+    - `fresh(seed)` starts again and shares no mutable state; equal seeds give equal learners;
     - results do not depend on which other tasks the learner could have trained on.
     """
 
@@ -120,7 +120,7 @@ class Deltas(Protocol):
     """
 
     def begin_deltas(self, totals: Mapping[str, int]) -> None:
-        """Start anew: for each task named an optimiser of its own, and a schedule over that many batches of the task."""
+        """Start again: for each task named an optimiser of its own, and a schedule over that many batches of the task."""
         ...
 
     def collect_delta(

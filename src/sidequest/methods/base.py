@@ -27,7 +27,7 @@ that cannot say what it wants before it knows a score gives one plan. One that d
 setting (`pending` of AutoSeM), never by `n`. Rounds follow each other, but what they will ask of the learner's powers may be
 known before (`ahead`): head matrices of tasks, chunks of a ranking. Workers compute it, and the rounds find it.
 
-Rules. State is a pydantic model of plain data; a method keeps nothing on itself. `rng` is made anew for each call from (seed,
+Rules. State is a pydantic model of plain data; a method keeps nothing on itself. `rng` is made afresh for each call from (seed,
 number of the call), so nothing about randomness needs saving. A method never imports torch and never sees *report*: it is maths
 and decisions. It must not depend on the order of the candidates in the suite.
 """

@@ -166,7 +166,7 @@ def load_base(encoder: Encoder, config: Any) -> Pretrained:
     """The encoder's base model in float32, in evaluation mode. Every weight but a pooler's must be found in the files."""
     from transformers import AutoModel
 
-    # A pooler that the files do not hold gets values here; they are drawn anew for each seed when a model is built.
+    # A pooler that the files do not hold gets values here; they are drawn again for each seed when a model is built.
     with quiet_transformers(), seeded(0, "fresh parameters"):
         try:
             model, found = AutoModel.from_pretrained(

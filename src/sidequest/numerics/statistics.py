@@ -223,7 +223,7 @@ def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
 def probability_best(
     scores: Mapping[str, Sequence[float]], *, resamples: int = 10_000, seed: int = 0
 ) -> dict[str, float]:
-    """How often each method has the highest mean when the seeds are drawn anew; ties are shared.
+    """How often each method has the highest mean when the seeds are drawn again; ties are shared.
 
     scores: one list per method, whose i-th values all come from the same seed, so that seeds are resampled jointly.
     """

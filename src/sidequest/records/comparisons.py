@@ -262,7 +262,7 @@ class Comparison(Record):
 
     @classmethod
     def of(cls, data: Any, where: Any = "") -> Comparison:
-        if isinstance(data, dict):  # written for other readers, made anew here
+        if isinstance(data, dict):  # written for other readers, made afresh here
             data = {key: value for key, value in data.items() if key != "verdict"}
         return super().of(data, where)
 

@@ -191,7 +191,7 @@ def _weak_model(comparison: Comparison) -> list[str]:
     if probe is not None and model_is_the_problem(comparison):
         out.append(
             f"The model is the problem: a plain read-out of its features (probe) scores {fixed(probe.mean)}, training it on the "
-            f"primary (single) {fixed(single.mean)}. Mend that first (another kind of model, more steps, another rate): what "
+            f"primary (single) {fixed(single.mean)}. Fix that first (another kind of model, more steps, another rate): what "
             "helps a model that trains badly says little."
         )
     majority = comparison.majority

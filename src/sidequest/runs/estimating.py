@@ -179,7 +179,7 @@ def dry_training(setup: Setup, recipe: Recipe, seed: int) -> Meter:
 def measure_speed(setup: Setup, choices: Sequence[MethodChoice] = (), *, one_thread: bool = False) -> Speed:
     """Train a few batches of each task for real, on a sample of its rows, and evaluate once. Refuses what the model can't do.
 
-    The sample is drawn anew each time: states of its texts are kept, and the same rows would be found encoded.
+    The sample is drawn again each time: states of its texts are kept, and the same rows would be found encoded.
     """
     rng = np.random.default_rng()
     most = {"train": SAMPLE_BATCHES * setup.train.batch_size}

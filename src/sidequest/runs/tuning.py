@@ -5,7 +5,7 @@ other settings, the best on *select* are kept by content, and all methods share 
 
 A small *select* is noise: where it has fewer than `ENOUGH_ROWS`, settings are compared over several splits of the same labelled
 rows, and settings that are behind after a split are pruned. Optuna proposes the settings (TPE) and prunes (by the median). Each
-training is a trial like any other: found if it was ever paid for. The sampler is made anew for each proposal from (seed, number
+training is a trial like any other: found if it was ever paid for. The sampler is made afresh for each proposal from (seed, number
 of the proposal, history), so a killed tuning continues to the same result by running the same loop again.
 """
 
@@ -321,7 +321,7 @@ def resplit(suite: Suite, seed: int) -> list[Suite]:
     if rows >= ENOUGH_ROWS:
         return [suite]
     labelled = concatenate([primary.train, primary.splits["select"]])
-    # Ids are numbers of rows in their source, so rows of two files may share one: number them anew.
+    # Ids are numbers of rows in their source, so rows of two files may share one: number them again.
     labelled = dataclasses.replace(labelled, ids=np.arange(len(labelled), dtype=np.int64))
     suites = [suite]
     for number in range(1, SPLITS):

@@ -1,6 +1,6 @@
 """Run a share of the kept trainings again and compare: does what is kept still come out on this machine, with this code?
 
-`--recheck 0.02` asks for it. Which ones are run again is drawn anew for every command; the draw is in the environment, so worker
+`--recheck 0.02` asks for it. Which ones are run again is drawn again for every command; the draw is in the environment, so worker
 processes make the same one.
 """
 

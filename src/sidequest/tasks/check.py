@@ -1,6 +1,6 @@
 """Everything wrong with a suite, at once: faults of reading, and what the rows themselves show.
 
-Errors must be mended before training. Warnings (duplicates, leaks, empty texts, absent classes) are true of many published
+Errors must be fixed before training. Warnings (duplicates, leaks, empty texts, absent classes) are true of many published
 datasets; a user should know them before trusting a score.
 """
 
@@ -167,8 +167,8 @@ class _Checker:
         numbers = dict(zip(task.labels, map(int, counts), strict=True))
         if misspelt := misspelt_labels(numbers):
             pairs = [f"{label!r} ({numbers[label]}) for {m!r} ({numbers[m]})" for label, m in misspelt.items()]
-            mended = ", ".join(f"{label}: {misspelt.get(label, label)}" for label in task.labels)
-            message = f"rare labels look misspelt: {', '.join(pairs)}; `labels: {{{mended}}}` would mend it"
+            corrected = ", ".join(f"{label}: {misspelt.get(label, label)}" for label in task.labels)
+            message = f"rare labels look misspelt: {', '.join(pairs)}; `labels: {{{corrected}}}` would fix it"
             self.problems.warn(message, task=task.name, rows=sum(numbers[label] for label in misspelt))
 
     def _check_lengths(self, task: Task, limit: Limit) -> None:

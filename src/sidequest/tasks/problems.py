@@ -29,7 +29,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault. An error must be mended before training; a warning should be known.
+    """One fault. An error must be fixed before training; a warning should be known.
 
     message: names the file and line too, where they are known; `file` and `line` repeat them for machines.
     rows: how many rows are concerned, 0 where that means nothing. places: each of them, where somebody asked for all.

@@ -21,7 +21,7 @@ class AlphaVILSettings(ReweightingSettings):
     alpha_rate, alpha_momentum: of the SGD that tunes α. The paper has 0.005 and 0.5 for 100 epochs of images, 0.001 and 0.5 for
         text. `auto`: the more the fewer epochs there are to move the weights in, 0.5 / epochs, between 0.005 and 0.05.
     tuning_rows: an α-step looks at all of *select* if it has at most this many rows, otherwise at this many of a fresh shuffle.
-    optimizer_state: `kept`: each task's optimiser goes on from epoch to epoch; `fresh`: it starts anew in each.
+    optimizer_state: `kept`: each task's optimiser goes on from epoch to epoch; `fresh`: it starts again in each.
     weight_on: `loss`: a task's share of the weight multiplies its loss, as in the paper; `rate`: its learning rate. For SGD they
         are the same; AdamW takes equal steps whatever the loss is multiplied by, so that only `rate` makes its steps smaller.
         `auto`: `rate` for AdamW, `loss` for SGD.

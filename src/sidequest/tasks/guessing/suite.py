@@ -88,7 +88,7 @@ def guess_suite(
     problems = Problems()
     loaded = load_suite_data(yaml.safe_load(text), base, "the guessed suite", problems, read=reader)
     check_labels_and_lengths(loaded, problems)
-    notes += [f"{'please mend' if problem.level == 'error' else 'note'}: {problem}" for problem in problems.items]
+    notes += [f"{'please fix' if problem.level == 'error' else 'note'}: {problem}" for problem in problems.items]
     return text, notes
 
 
