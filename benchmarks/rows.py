@@ -1,6 +1,6 @@
 """Ten million generated rows: fingerprinted, searched for repeats, ranked and drawn into a recipe, under a bound of memory.
 
-    python benchmarks/rows.py [--rows 10000000] [--bound-mb 1000]
+    python benchmarks/rows.py [--rows 10000000] [--bound-mb 1000] [--suite]
 
 Prints CPU seconds and the peak of the process's memory after each step, and fails above the bound. The scorer is a linear one
 over hashed words, as cheap as a scorer can be: what is measured is the streaming around it.
@@ -45,11 +45,35 @@ def score(batch: pa.RecordBatch) -> np.ndarray:
     return np.array([hash(value) % 10_007 for value in digits.to_pylist()], dtype=np.float64)
 
 
+def load(rows: int) -> None:
+    """A suite reads its rows into memory, as columns: what that takes."""
+    from sidequest.tasks.loading import load_suite
+
+    with tempfile.TemporaryDirectory() as place:
+        generate(Path(place) / "large.parquet", rows)
+        generate(Path(place) / "small.parquet", 2000)
+        lines = (
+            f"  {name}: {{train: {name}.parquet, text: text, label: label, objective: classification}}\n"
+            for name in ("small", "large")
+        )
+        (Path(place) / "suite.yaml").write_text("suite: big\nprimary: small\ntasks:\n" + "".join(lines))
+        begun = time.process_time()
+        found = load_suite(str(Path(place) / "suite.yaml")).tasks["large"].fingerprints["train"]
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"a suite with {rows:,} rows: {time.process_time() - begun:.1f} s CPU, peak {peak:.0f} MB, {found[:12]}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--bound-mb", type=int, default=1000)
+    parser.add_argument(
+        "--suite", action="store_true", help="load the rows as a candidate of a suite instead, in memory"
+    )
     options = parser.parse_args()
+    if options.suite:
+        load(options.rows)
+        return
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "rows.parquet"
 

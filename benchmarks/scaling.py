@@ -263,17 +263,18 @@ def measure_workers(epochs: float) -> None:
     from sidequest.runs.setup import Setup
     from sidequest.tasks.loading import load_suite
 
-    seconds = {}
+    seconds, cores = {}, {}
     for workers in (1, 2):
         with tempfile.TemporaryDirectory() as place:
             os.environ["SIDEQUEST_CACHE"] = str(Path(place) / "cache")
-            begun = time.perf_counter()
+            begun, before = time.perf_counter(), sum(os.times()[:4])
             setup = Setup.of(load_suite("digits"), {}, {"epochs": epochs})
             compare(setup, {"heu-size": {}, "exp3s": {}}, range(3), Path(place) / "runs", workers=workers)
             seconds[workers] = time.perf_counter() - begun
+            cores[workers] = (sum(os.times()[:4]) - before) / seconds[workers]
     print(
         f"workers: digits, {epochs:g} epochs, two methods, 3 seeds: one worker {seconds[1]:.0f} s, two {seconds[2]:.0f} s "
-        f"({seconds[1] / seconds[2]:.2f} x)"
+        f"({seconds[1] / seconds[2]:.2f} x); they had {cores[1]:.2f} and {cores[2]:.2f} cores, the rest other work had"
     )
 
 
