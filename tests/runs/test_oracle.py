@@ -15,9 +15,6 @@ from sidequest.runs.scoring import Truth, judge
 from sidequest.runs.setup import Setup
 from sidequest.runs.truth import SubsetScores, TruthTable, named, signal
 from sidequest.tasks.loading import load_suite
-from tests.helpers.few_digits import instead_of_all
-
-pytestmark = pytest.mark.usefixtures("few_digits")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +23,6 @@ def small_digits(tmp_path_factory):
     cache = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIDEQUEST_CACHE", str(cache))
-        patch.setattr("sidequest.tasks.digits.digits_suite", instead_of_all)
         suite = load_suite("digits")
         suite = suite.subset(sorted(suite.candidates)[:2])
         setup = Setup.of(suite, {}, {"epochs": 1, "max_batches": 6})
@@ -210,7 +206,7 @@ def test_an_incomplete_table_says_what_it_lacks(small_digits):
         part.regret(table.candidates)
 
 
-def test_oracle_and_score_as_commands(tmp_path, monkeypatch):
+def test_oracle_and_score_as_commands(few_digits, tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
     monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))

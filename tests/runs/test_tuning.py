@@ -28,6 +28,12 @@ def setup(few_digits):
     return Setup.of(load_suite("digits"), {"kind": "alphavil"}, train)
 
 
+@pytest.fixture
+def short(setup):
+    """As quick as can be, where it does not matter what tuning finds."""
+    return dataclasses.replace(setup, train=setup.train.model_copy(update={"epochs": 2}))
+
+
 def test_a_rate_that_is_too_slow_is_replaced_and_the_edge_is_told(setup):
     tuned = tune(setup, 14)
     assert tuned.score > tuned.default_score + 0.05
@@ -46,14 +52,14 @@ def test_a_rate_that_is_too_slow_is_replaced_and_the_edge_is_told(setup):
     assert not search_spaces.edges(space, {"train.learning_rate": 3.0})
 
 
-def test_a_second_tuning_trains_nothing_and_another_seed_differs(setup, monkeypatch):
-    first = tune(setup, 5)
+def test_a_second_tuning_trains_nothing_and_another_seed_differs(short, monkeypatch):
+    first = tune(short, 5)
     calls = []
     monkeypatch.setattr(tuning_module, "local_trials", lambda setup: calls.append(setup))
-    assert tune(setup, 5) == first
+    assert tune(short, 5) == first
     assert not calls
     monkeypatch.undo()
-    assert tune(setup, 5, seed=1).tried != first.tried
+    assert tune(short, 5, seed=1).tried != first.tried
 
 
 @pytest.mark.parametrize(("trainings", "splits", "settings"), [(2, 1, 2), (3, 1, 3), (4, 2, 2)])
@@ -66,8 +72,8 @@ def test_a_few_trainings_still_try_other_settings(setup, trainings, splits, sett
         tune(quick, 1)
 
 
-def test_a_killed_tuning_ends_in_the_same_bytes(setup, tmp_path, monkeypatch):
-    whole = tune(setup, 5)
+def test_a_killed_tuning_ends_in_the_same_bytes(short, tmp_path, monkeypatch):
+    whole = tune(short, 5)
     monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "another"))
 
     class Killed(Exception):
@@ -79,8 +85,8 @@ def test_a_killed_tuning_ends_in_the_same_bytes(setup, tmp_path, monkeypatch):
                 raise Killed
 
     with pytest.raises(Killed):
-        tune(setup, 5, progress=Killer())
-    resumed = tune(setup, 5)
+        tune(short, 5, progress=Killer())
+    resumed = tune(short, 5)
     assert resumed.model_dump_json() == whole.model_dump_json()
 
 
