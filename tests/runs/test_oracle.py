@@ -12,7 +12,9 @@ from sidequest.errors import RunMismatch, SettingsError, SidequestError
 from sidequest.recipe import Phase, Recipe
 from sidequest.runs.oracle import mixtures, oracle, some_subsets
 from sidequest.runs.scoring import Truth, judge
+from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
+from sidequest.runs.training import train_recipe
 from sidequest.runs.truth import SubsetScores, TruthTable, named, signal
 from sidequest.tasks.loading import load_suite
 
@@ -129,7 +131,6 @@ def test_recipes_are_trained_as_they_are_and_say_what_they_deliver(small_digits,
     setup, _, table, cache = small_digits
     monkeypatch.setenv("SIDEQUEST_CACHE", str(cache))
     monkeypatch.setattr(TruthTable, "something_helps", property(lambda self: True))
-    means = table.means
     low = [
         s.model_copy(update={"report": tuple(r - 0.1 for r in s.report)}) if not s.auxiliaries else s
         for s in table.subsets
@@ -139,7 +140,10 @@ def test_recipes_are_trained_as_they_are_and_say_what_they_deliver(small_digits,
     judged, standings = judge(truth, {"single": {}, "all": {}, "temperature": {}}, [0, 1], train=True)
     by_name = {row.method: row for row in standings}
     assert by_name["single"].delivered == 0
-    expected = (means[table.candidates] - means[()]) / table.gap  # the table's own seeds: `all` is one of its subsets
+    scores = {(row.method, row.seed): row.score for row in judged}
+    for seed in (0, 1):  # as it is: all rows, shuffled, and not the table's 1:1
+        assert scores["all", seed] == train_recipe(setup, select(setup, "all", seed=seed), seed).report["accuracy"]
+    expected = np.mean([scores["all", seed] - scores["single", seed] for seed in (0, 1)]) / table.gap
     assert by_name["all"].delivered == pytest.approx(expected, abs=1e-4)
     assert [row.score for row in judged if row.method == "temperature"] != [
         row.score for row in judged if row.method == "all"
