@@ -6,7 +6,7 @@ import pytest
 from sidequest.methods.gradts.gradts import GradTSFg, GradTSTrial
 from sidequest.recipe import Recipe
 from sidequest.report import gradts as figures
-from sidequest.report.images import save
+from sidequest.report.images import save_figures
 from tests.helpers.known_heads import MATRICES, go, only_same
 
 
@@ -56,4 +56,5 @@ def test_the_histogram_marks_the_threshold(recipes, tmp_path):
     figure = figures.row_taus(recipes["gradts-fg"].evidence)
     assert sum(figure.data[0].y) == pytest.approx(1.0)
     assert figure.layout.shapes[0].x0 == 0.42
-    assert save(figure, tmp_path / "taus")[0].exists()
+    (written,), _ = save_figures({"taus": figure}, tmp_path, ["html"])
+    assert written.exists()
