@@ -18,8 +18,8 @@ def test_a_table_has_every_subset_and_says_how_it_was_made(path):
     assert table.command.startswith(
         f"sidequest oracle {'src/sidequest/truth/' if table.suite.endswith('.yaml') else ''}{table.suite} "
     )
-    # Which one matters, or whether any; a table of noise may say that nothing helps.
-    assert table.signal.p_value <= LARGEST_P or table.any_p <= 0.05 or not table.something_helps
+    # A table of noise, or of models that training did not change, may say that nothing helps.
+    assert (table.signal.p_value <= LARGEST_P and not table.mostly_untrained) or not table.something_helps
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
@@ -33,8 +33,7 @@ def test_the_suite_of_a_table_is_the_one_it_was_made_with(path, monkeypatch, req
 def test_there_are_tables():
     tables = [TruthTable.read(path) for path in TABLES]
     assert sum(not table.something_helps for table in tables) >= 2
-    assert sum(table.something_helps for table in tables) >= 2
-    assert any(table.shares != (0, 1) for table in tables)
+    assert any(table.something_helps for table in tables)
 
 
 def test_a_table_is_found_by_its_name_or_its_path(tmp_path):

@@ -2,15 +2,17 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from sidequest.cli import app
+from sidequest.cli.tables import print_truth
 from sidequest.errors import RunMismatch, SettingsError, SidequestError
 from sidequest.recipe import Phase, Recipe
-from sidequest.runs.oracle import mixtures, oracle, some_subsets
+from sidequest.runs.oracle import mixtures, oracle, some_subsets, stayed
 from sidequest.runs.scoring import Truth, judge
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
@@ -168,6 +170,25 @@ def test_something_helps_only_if_it_does_on_seeds_that_did_not_choose_it():
     assert luck.gap > 0
     assert not luck.something_helps
     assert luck.oracle_error == pytest.approx(np.std([0.45, 0.56, 0.5], ddof=1) / np.sqrt(3))
+
+
+def test_trainings_that_left_the_model_as_it_was_are_counted_and_said(small_digits, capsys):
+    _, _, table, _ = small_digits
+    assert table.untrained == 0
+    best, last = (SimpleNamespace(train=SimpleNamespace(keep=keep)) for keep in ("best", "last"))
+
+    def final(*scores):
+        return SimpleNamespace(history=[SimpleNamespace(batches=10 * i, score=score) for i, score in enumerate(scores)])
+
+    assert stayed(best, final(0.7, 0.69, 0.66))
+    assert not stayed(best, final(0.7, 0.7, 0.66))  # at a tie the trained model is kept
+    assert not stayed(best, final(0.7, 0.71))
+    assert not stayed(last, final(0.7, 0.69))
+    assert not table.mostly_untrained
+    print_truth(table)
+    assert "before any training" not in capsys.readouterr().out
+    print_truth(table.model_copy(update={"untrained": 3}))
+    assert "in 3 of 8 trainings" in capsys.readouterr().out
 
 
 def test_a_table_of_shares_has_every_mixture_and_finds_the_nearest_of_a_recipe():

@@ -143,6 +143,12 @@ def print_truth(table: TruthTable) -> None:
     print_table(console, f"{table.primary}: {table.metric} on report", columns)
     of = "all" if table.complete else "a sample of"
     console.print(f"{of} {len(ranked)} subsets, {len(table.seeds)} seeds. {table.signal.words}", style="bold")
+    if table.mostly_untrained:
+        console.print(
+            f"in {table.untrained} of {table.scores.size} trainings the best model on select was the one before any training: "
+            "subsets differ by which of them kept it, not by what an auxiliary is worth",
+            style="bold",
+        )
     if () in table.means:
         gain, error = table.held_out
         said = "something helps" if table.something_helps else "nothing helps"

@@ -15,7 +15,7 @@ from sidequest.errors import BROKEN, NO_ROOM, SettingsError, SidequestError
 from sidequest.formatting import fixed
 from sidequest.progress import Progress
 from sidequest.recipe import Phase, Recipe
-from sidequest.runs.finals import train_once
+from sidequest.runs.finals import FinalRecord, train_once
 from sidequest.runs.luggage import Luggage
 from sidequest.runs.setup import Setup
 from sidequest.runs.truth import SubsetScores, TruthTable, named
@@ -39,6 +39,7 @@ class SubsetResult:
     report: float
     select: float
     x: float
+    untrained: bool
 
 
 def oracle(
@@ -98,6 +99,7 @@ def oracle(
         data={name: dict(task.fingerprints) for name, task in sorted(setup.suite.tasks.items())},
         rows={n: {s: len(rows) for s, rows in task.splits.items()} for n, task in sorted(setup.suite.tasks.items())},
         subsets=tuple(_over_seeds(auxiliaries, seeds, results) for auxiliaries in subsets),
+        untrained=sum(result.untrained for result in results.values()),
     )
     table.write(path)
     return table
@@ -134,7 +136,14 @@ def run_subset(luggage: Luggage, job: SubsetJob) -> SubsetResult | str:
     phase = Phase(shares={primary: 1, **Counter(job.auxiliaries)})
     recipe = Recipe(method="oracle", primary=primary, phases=(phase,))
     final = train_once(setup, recipe, job.seed).record
-    return SubsetResult(final.score, final.select_score, final.training.x)
+    return SubsetResult(final.score, final.select_score, final.training.x, stayed(setup, final))
+
+
+def stayed(setup: Setup, final: FinalRecord) -> bool:
+    """Whether what was kept is the model as it was before any training: a read-out that no look at *select* was level with."""
+    before = [each.score for each in final.history if each.batches == 0]
+    trained = [each.score for each in final.history if each.batches > 0]
+    return setup.train.keep == "best" and bool(before) and max(trained, default=-np.inf) < max(before)
 
 
 def _failed(job: SubsetJob, error: Exception) -> str:

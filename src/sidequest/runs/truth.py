@@ -27,6 +27,7 @@ SHIPPED = Path(__file__).parents[1] / "truth"  # tables that come with sidequest
 # A table whose subsets differ with less certainty than this is noise.
 LARGEST_P = 0.01
 CHANCE = 0.1
+MOST_UNTRAINED = 0.25
 
 
 def find_table(name: str | Path) -> Path:
@@ -80,6 +81,7 @@ class TruthTable(BaseModel):
     """The scores of subsets. complete: whether every subset is there, or a seeded sample of them. shares: the batches that an
     auxiliary may have for one of the primary; 0 and 1 are sets.
 
+    untrained: trainings whose best model on *select* was the one before any training; None in tables that did not count them.
     suite: an embedded suite's name, or a suite file's path relative to the table. data: fingerprints of all splits, so that a
     changed suite is refused.
     """
@@ -99,6 +101,7 @@ class TruthTable(BaseModel):
     data: dict[str, dict[str, str]]
     rows: dict[str, dict[str, int]]
     shares: tuple[int, ...] = (0, 1)
+    untrained: int | None = None
     subsets: tuple[SubsetScores, ...] = Field(min_length=2)
 
     @model_validator(mode="after")
@@ -161,15 +164,9 @@ class TruthTable(BaseModel):
         return gain > error * float(special.stdtrit(len(self.seeds) - 1, 1 - CHANCE))
 
     @property
-    def any_p(self) -> float:
-        """Of the paired t test that the primary alone equals the mean of all other subsets: where any auxiliary helps alike,
-        the F test of which one sees little."""
-        alone = [subset.auxiliaries for subset in self.subsets].index(())
-        gains = np.delete(self.scores, alone, axis=0).mean(axis=0) - self.scores[alone]
-        error = float(np.std(gains, ddof=1) / len(gains) ** 0.5)
-        if error == 0:
-            return 1.0 if gains.mean() == 0 else 0.0
-        return float(2 * special.stdtr(len(gains) - 1, -abs(gains.mean()) / error))
+    def mostly_untrained(self) -> bool:
+        """Whether so many trainings left the model as it was that differences between subsets are not about auxiliaries."""
+        return (self.untrained or 0) > MOST_UNTRAINED * self.scores.size
 
     def mixture_of(self, recipe: Recipe) -> tuple[str, ...]:
         """The table's mixture that is nearest to a recipe's: the first phase with auxiliaries counts, and one that is used at all
