@@ -46,6 +46,7 @@ def _bilstm(card: TaskCard) -> dict[str, Any]:
         "decay": "cosine",
         "evaluations": 10,
         "patience": None,
+        "keep": "last",
     }
 
 
