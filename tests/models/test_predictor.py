@@ -292,3 +292,12 @@ def test_exports_name_no_place_on_this_machine(encoders, tmp_path):
         moved = tmp_path / f"moved-{kind}"
         directory.rename(moved)
         load(moved).predict(make_task("t").train)
+
+
+def test_the_directory_around_a_model_is_refused_with_the_models_own(tmp_path):
+    (tmp_path / "run" / "model").mkdir(parents=True)
+    with pytest.raises(SettingsError, match=r"it has no sidequest\.json$"):
+        load(tmp_path / "run")
+    (tmp_path / "run" / "model" / "sidequest.json").write_text("{}")
+    with pytest.raises(SettingsError, match=r"did you mean .*run/model\?$"):
+        load(tmp_path / "run")

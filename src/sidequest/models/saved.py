@@ -151,7 +151,9 @@ class ModelCard(Record):
     def read_from(cls, directory: Path) -> ModelCard:
         """The card of an exported model."""
         if not (directory / CARD).is_file():
-            raise SettingsError(f"{directory}: not a model exported by sidequest: it has no {CARD}")
+            inside = directory / "model"
+            hint = f"; did you mean {inside}?" if (inside / CARD).is_file() else ""
+            raise SettingsError(f"{directory}: not a model exported by sidequest: it has no {CARD}{hint}")
         card = cls.read(directory)
         if card.task.inputs or not (directory / READING).is_file():
             return card
