@@ -271,3 +271,24 @@ class TestStart:
             "one", Objective.CLASSIFICATION, Form.TEXT, {"train": TASKS["one"].train.take(np.arange(0))}, ("a", "b")
         )
         HfFamily(Suite.of(empty), HfSettings(encoder=str(encoders()))).build(0)
+
+
+@pytest.mark.parametrize("name", ["one", "number", "tags"])
+def test_features_that_have_vanished_send_no_gradients(name, encoders, tmp_path, monkeypatch):
+    """Some of MiniLM's normalisation weights are 1e-33: dividing by such a spread leaves, after clipping, nothing to learn."""
+    encoder = transformers.AutoModel.from_pretrained(encoders())
+    with torch.no_grad():
+        normalisation = encoder.encoder.layer[-1].output.LayerNorm
+        normalisation.weight[0], normalisation.bias[0] = 1e-33, 0.0
+    encoder.save_pretrained(tmp_path)
+    transformers.AutoTokenizer.from_pretrained(encoders()).save_pretrained(tmp_path)
+
+    def largest_gradient() -> float:
+        family = family_of(tmp_path, name, pooling="mean")
+        model = family.build(0)
+        model(name, batch_of(family, TASKS[name])).sum().backward()
+        return max(float(p.grad.abs().max()) for p in model.parameters() if p.grad is not None)
+
+    assert largest_gradient() < 1e6
+    monkeypatch.setattr(head_start, "VANISHING", 0.0)
+    assert largest_gradient() > 1e20
