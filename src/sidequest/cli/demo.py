@@ -11,7 +11,7 @@ from sidequest.cli.common import MOST_SEEDS, DeviceOption, WorkersOption, whole
 
 NAME = "demo"
 HELP = (
-    "The whole way on an embedded suite of handwritten digits, in about three minutes on two cores.\n\n"
+    "The whole way on an embedded suite of handwritten digits, in about six minutes on two cores.\n\n"
     "Example: sidequest demo -o runs/demo"
 )
 NEEDS_ARGUMENTS = False
