@@ -29,7 +29,7 @@ from pathlib import Path
 
 import torch
 from strength_parts.contenders import ALTERNATIVES, CONTENDERS, OWN, TUNED, Contender
-from strength_parts.journal import Cell, Journal, cell_key
+from strength_parts.journal import Cell, Journal, cell_key, published
 from strength_parts.primaries import PRIMARIES, SMALL, Primary, available, content, data_directory
 from strength_parts.table import as_json, entries, markdown
 
@@ -84,10 +84,11 @@ def chosen(names: str | None, there: Sequence[Primary] | Sequence[Contender], wh
 
 
 def last_cells(
-    journal: Journal, primaries: Sequence[Primary], contenders: Sequence[Contender], seeds: int
+    cells: Sequence[Cell], primaries: Sequence[Primary], contenders: Sequence[Contender], seeds: int
 ) -> list[Cell]:
+    """Of each primary, contender and seed."""
     names = {each.name for each in primaries}, {each.name for each in contenders}
-    asked = [c for c in journal.cells() if c.primary in names[0] and c.contender in names[1] and c.seed < seeds]
+    asked = [c for c in cells if c.primary in names[0] and c.contender in names[1] and c.seed < seeds]
     return list({(cell.primary, cell.contender, cell.seed): cell for cell in asked}.values())
 
 
@@ -132,7 +133,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--known",
         action="store_true",
-        help="train and read nothing: the last cell of each primary, contender and seed, of whatever version of the code",
+        help="train and read nothing: the last cell of each primary, contender and seed, of whatever version of the code, in the "
+        "journal or else in the table that --output replaces",
     )
     parser.add_argument("--small", action="store_true", help="embedded primaries alone, two seeds")
     parser.add_argument(
@@ -162,7 +164,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if contender.missing is not None:
             print(f"{contender.name}: left out, it is not installed ({contender.missing})")
 
-    cells = last_cells(journal, primaries, contenders, seeds) if options.known else []
+    cells: list[Cell] = []
+    if options.known:
+        before = [] if options.output is None else published(options.output.with_suffix(".json"))
+        cells = last_cells([*before, *journal.cells()], primaries, contenders, seeds)
     for primary, task, contender, seed, key in plan([] if options.known else primaries, contenders, seeds, data):
         known = journal.by_key().get(key)
         if options.list:

@@ -38,6 +38,15 @@ def cell_key(contender: str, facts: dict[str, Any], rows: dict[str, str], seed: 
     return digest([contender, facts, rows, seed])[:24]
 
 
+def published(path: Path) -> list[Cell]:
+    """The cells of a table that was written before (`--output`): they outlive the cache that the journal is in."""
+    return (
+        [Cell(**cell) for cell in json.loads(path.read_text(encoding="utf-8")).get("cells", [])]
+        if path.exists()
+        else []
+    )
+
+
 class Journal:
     """Several processes may write to one journal: a cell is one short line, added at the end in one write."""
 

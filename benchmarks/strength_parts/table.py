@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from strength_parts.journal import Cell
@@ -38,7 +38,9 @@ class Entry:
 
     @property
     def select(self) -> float:
-        return statistics.fmean(cell.select for cell in self.cells.values() if cell.select is not None)
+        """The mean on *select*; of cells that do not know it, below everything."""
+        known = [cell.select for cell in self.cells.values() if cell.select is not None]
+        return statistics.fmean(known) if known else -math.inf
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,7 @@ def as_json(table: Table, own: Sequence[str], tuned: Sequence[str], others: Sequ
         "verdicts": _verdict_json(table, own, others),
         "tuned_verdicts": _verdict_json(table, [*own, *tuned], others),
         "overall": overall(table, own, others),
+        "cells": [asdict(cell) for found in table.values() for each in found.values() for cell in each.cells.values()],
     }
 
 

@@ -124,6 +124,25 @@ def test_a_second_run_computes_only_what_is_missing(tmp_path: Path, capsys: pyte
     assert "seed 0  missing" not in listed
 
 
+def test_a_table_keeps_its_cells_when_the_journal_is_lost(tmp_path: Path) -> None:
+    import strength
+    from strength_parts.journal import Journal
+
+    output = tmp_path / "table.md"
+
+    def written(journal: str, *cells) -> dict:
+        for each in cells:
+            Journal(tmp_path / journal).add(each)
+        arguments = ["--small", "--known", "--journal", str(tmp_path / journal), "--output", str(output)]
+        assert strength.main(arguments) == 0
+        return json.loads(output.with_suffix(".json").read_text())["scores"]["small-digits"]
+
+    written("first", cell("convnet", 0, 0.7, 0.6, "small-digits"), cell("svm", 0, 0.5, primary="small-digits"))
+    later = written("second", cell("svm", 0, 0.8, primary="small-digits"), cell("svm", 1, 0.9, primary="small-digits"))
+    assert later["convnet"]["scores"] == {"0": 0.7}
+    assert later["svm"]["scores"] == {"0": 0.8, "1": 0.9}, "what was computed last counts"
+
+
 def test_an_unknown_name_is_refused_and_absent_files_are_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
