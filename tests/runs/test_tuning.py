@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from sidequest.cli.common import tuned as with_tuning
 from sidequest.errors import Damaged, SettingsError
 from sidequest.models import search_spaces
 from sidequest.progress import Progress
@@ -50,6 +51,18 @@ def test_a_rate_that_is_too_slow_is_replaced_and_the_edge_is_told(setup):
         "train.learning_rate=9.9 lies at the edge of the search from 1 to 10"
     ]
     assert not search_spaces.edges(space, {"train.learning_rate": 3.0})
+
+
+def test_what_is_said_of_a_comparison_names_an_edge_unless_the_file_was_edited(setup, tmp_path, capsys):
+    edge = "train.learning_rate=0.008 lies at the edge of the search from 0.000125 to 0.008"
+    found = Tuning(x=6, chosen={"train.learning_rate": 0.008, "model.dropout": 0.3}, at_edge=[edge])
+    found.write(tmp_path / "tuning.json")
+    assert with_tuning(setup, str(tmp_path / "tuning.json")).tuning.endswith(f"train.learning_rate=0.008; {edge}")
+    assert f"warning: {edge}" in capsys.readouterr().err
+    found.model_copy(update={"chosen": {"train.learning_rate": 0.004}}).write(tmp_path / "edited.json")
+    said = with_tuning(setup, str(tmp_path / "edited.json")).tuning
+    assert said == "tuning 6x, shared by all methods: train.learning_rate=0.004"
+    assert capsys.readouterr().err == ""
 
 
 def test_a_second_tuning_trains_nothing_and_another_seed_differs(short, monkeypatch):

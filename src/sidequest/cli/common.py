@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sidequest.runs.estimating import CostEstimate
     from sidequest.runs.pages import WrittenPage
     from sidequest.runs.setup import Setup
+    from sidequest.runs.tuning import Tuning
     from sidequest.search.executors import Executor
     from sidequest.tasks.suite import Suite
 
@@ -199,14 +200,20 @@ def tuned(setup: Setup, tune: str | None) -> Setup:
     if not is_number(tune):
         if what_is_at(Path(tune)) != "file":
             raise SettingsError(f"--tune takes a number of trainings or a file of `sidequest tune`, found {tune!r}")
-        return Tuning.read(Path(tune)).apply(setup)
+        tuning = Tuning.read(Path(tune))
+        _warn_of_edges(tuning)
+        return tuning.apply(setup)
     if len(tune) > 5 or not 2 <= int(tune) <= 10_000:
         raise SettingsError(f"--tune takes 2 to 10000 trainings, found {tune[:40]}")
     tuning = tune_visibly(setup, int(tune), workers=default_workers())
     typer.echo(tuning.summary, err=True)
-    for warning in tuning.at_edge:
-        typer.echo(f"warning: {warning}", err=True)
+    _warn_of_edges(tuning)
     return tuning.apply(setup)
+
+
+def _warn_of_edges(tuning: Tuning) -> None:
+    for warning in tuning.edges_met:
+        typer.echo(f"warning: {warning}: the best may lie beyond it", err=True)
 
 
 def tell_costs(estimate: CostEstimate, choices: Sequence[MethodChoice] = (), *, tune: str | None = None) -> None:

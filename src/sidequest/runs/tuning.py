@@ -127,7 +127,13 @@ class Tuning(BaseModel):
         if not self.chosen:
             return f"{cost}: nothing beat the default settings on select"
         chosen = ", ".join(f"{name}={_short(value)}" for name, value in sorted(self.chosen.items()))
-        return f"{cost}: {chosen}"
+        return "; ".join([f"{cost}: {chosen}", *self.edges_met])
+
+    @property
+    def edges_met(self) -> list[str]:
+        """What `at_edge` says of the settings as they are now: a user may have edited them."""
+        now = {f"{name}={value:.3g}" for name, value in self.chosen.items() if isinstance(value, (int, float))}
+        return [warning for warning in self.at_edge if warning.split(" ")[0] in now]
 
     def apply(self, setup: Setup) -> Setup:
         """The setup with the chosen settings; everything else stays as it is."""
