@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/sidequest demo
 
 test: lint types imports docs
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 check: test
 

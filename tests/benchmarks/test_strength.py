@@ -216,7 +216,7 @@ def sentiment(form: str) -> Task:
     return make_task("film", objective, rows, report=rows, primary=True)
 
 
-@pytest.mark.parametrize("form", ["text", "tagging", *(pytest.param(f, marks=pytest.mark.slow) for f in OTHERS)])
+@pytest.mark.parametrize("form", ["text", *(pytest.param(f, marks=pytest.mark.slow) for f in ("tagging", *OTHERS))])
 def test_the_plain_loop_learns_what_it_is_shown(form: str) -> None:
     from strength_parts.finetuned import FineTuning
 

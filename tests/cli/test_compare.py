@@ -85,13 +85,13 @@ def test_a_cell_can_be_trained_and_compared_again(setup, tmp_path):
 
 
 def test_a_budget_stops_a_selection(setup):
-    free = select(setup, "exp3s", settings={"steps": 200}, seed=0)
-    short = select(setup, "exp3s", settings={"steps": 200}, seed=0, budget=free.cost.x / 2)
+    free = select(setup, "exp3s", settings={"steps": 60}, seed=0)
+    short = select(setup, "exp3s", settings={"steps": 60}, seed=0, budget=free.cost.x / 2)
     assert short.provenance["stopped_by_budget"] == pytest.approx(free.cost.x / 2)
     assert short.cost.x < free.cost.x
     assert short.auxiliaries  # it decides by what it has seen
     assert "stopped_by_budget" not in free.provenance
-    same = select(setup, "exp3s", settings={"steps": 200}, seed=0, budget=1000)
+    same = select(setup, "exp3s", settings={"steps": 60}, seed=0, budget=1000)
     assert same.cost == free.cost
 
 

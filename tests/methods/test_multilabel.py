@@ -8,6 +8,7 @@ from sidequest.methods import METHODS
 from sidequest.runs.selecting import select
 from sidequest.runs.training import train_recipe
 from sidequest.tasks.task import Objective
+from tests.helpers.marks import slow_but
 from tests.helpers.tiny_suites import task, tiny_setup
 
 pytestmark = pytest.mark.integration
@@ -26,7 +27,11 @@ SHORT = {
 }
 
 
-@pytest.mark.parametrize("method", METHODS)
+# One of each way to work: by facts, trials, rounds of a bandit, deltas, heads, and a discriminator.
+QUICK = ("all", "heu-size", "autosem-p1", "exp3s", "alphavil", "gradts-thres", "similarity")
+
+
+@pytest.mark.parametrize("method", slow_but(METHODS, *QUICK))
 def test_every_method_runs_on_it(method, encoder):
     setup = tiny_setup(
         encoder,

@@ -88,7 +88,7 @@ def test_the_base_is_shared_and_held_once(architecture, encoders):
     assert all(p.dtype == torch.float64 for native in moved.natives.values() for p in native.parameters())
 
 
-@pytest.mark.parametrize("architecture", ["bert", "roberta", "modernbert"])
+@pytest.mark.parametrize("architecture", slow_but(("bert", "roberta", "modernbert"), "bert"))
 @pytest.mark.parametrize("start", ["random", "readout"])
 def test_a_head_depends_on_seed_and_task_alone(architecture, start, encoders):
     alone = family_of(encoders(architecture), ("one",), start=start).build(5)
@@ -332,7 +332,7 @@ class TestOptions:
         with pytest.raises(SettingsError, match=r"'albert' share their weights"):
             family_of(encoders("albert"), ("one",), freeze=1).build(0)
 
-    @pytest.mark.parametrize("architecture", ["bert", "distilbert", "deberta-v2", "modernbert"])
+    @pytest.mark.parametrize("architecture", slow_but(("bert", "distilbert", "deberta-v2", "modernbert"), "modernbert"))
     def test_dropout_zero_makes_training_deterministic(self, architecture, encoders):
         for rate, same in ((0.0, True), (0.3, False)):
             family = family_of(encoders(architecture), dropout=rate)

@@ -52,7 +52,7 @@ def predicted(family: HfFamily, model, name: str, directory) -> tuple[np.ndarray
 
 
 class TestMean:
-    @pytest.mark.parametrize("architecture", slow_but(TEXT_ARCHITECTURES, "bert", "deberta-v2", "modernbert"))
+    @pytest.mark.parametrize("architecture", slow_but(TEXT_ARCHITECTURES, "bert"))
     def test_plain_transformers_gives_the_same_logits_by_averaging_a_token_classifier(
         self, architecture, encoders, tmp_path
     ):
@@ -82,8 +82,8 @@ class TestMean:
             assert live.std() > 0.01
             assert (averaged - live).abs().max() < 1e-4 * max(1.0, float(live.abs().max()))
 
-    @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
-    @pytest.mark.parametrize("name", ["one", "pair", "size", "keys"])
+    @pytest.mark.parametrize("architecture", slow_but(("bert", "modernbert"), "modernbert"))
+    @pytest.mark.parametrize("name", slow_but(("one", "pair", "size", "keys"), "pair", "keys"))
     def test_an_export_loads_and_predicts_the_same(self, architecture, name, encoders, tmp_path):
         family = family_of(encoders(architecture), name, pooling="mean", pairing="cross", layers=2)
         found, live = predicted(family, stir(family.build(0)), name, tmp_path / "model")
@@ -125,7 +125,7 @@ class TestMean:
 
 
 class TestApart:
-    @pytest.mark.parametrize("name", ["pair", "number", "keys"])
+    @pytest.mark.parametrize("name", slow_but(("pair", "number", "keys"), "keys"))
     def test_each_text_is_encoded_by_itself(self, name, encoders):
         """Against a loop over single pairs and choices."""
         family = family_of(encoders(), name, pairing="bi")
@@ -150,7 +150,7 @@ class TestApart:
                 shown = found[row][: len(second)] if name == "keys" else found[row].reshape(-1)
                 assert torch.allclose(shown, expected, atol=1e-4)
 
-    @pytest.mark.parametrize("name", ["pair", "number", "keys"])
+    @pytest.mark.parametrize("name", slow_but(("pair", "number", "keys"), "keys"))
     def test_an_export_predicts_the_same_and_says_that_it_needs_sidequest(self, name, encoders, tmp_path):
         family = family_of(encoders(), name, pairing="bi", pooling="native")
         found, live = predicted(family, stir(family.build(0)), name, tmp_path / "model")
@@ -190,7 +190,7 @@ HEADS = {
 
 class TestStart:
     @pytest.mark.parametrize("head", HEADS)
-    @pytest.mark.parametrize("name", ["one", "pair", "number", "keys", "tags"])
+    @pytest.mark.parametrize("name", slow_but(("one", "pair", "number", "keys", "tags"), "pair", "tags"))
     def test_a_head_starts_at_the_read_out_of_what_reaches_its_last_layer(self, head, name, encoders):
         """The logits are those of a read-out that is fitted here on what reaches a head that starts at random."""
         family = family_of(encoders(), name, **HEADS[head])
@@ -273,7 +273,7 @@ class TestStart:
         HfFamily(Suite.of(empty), HfSettings(encoder=str(encoders()))).build(0)
 
 
-@pytest.mark.parametrize("name", ["one", "number", "tags"])
+@pytest.mark.parametrize("name", slow_but(("one", "number", "tags"), "tags"))
 def test_features_that_have_vanished_send_no_gradients(name, encoders, tmp_path, monkeypatch):
     """Some of MiniLM's normalisation weights are 1e-33: dividing by such a spread leaves, after clipping, nothing to learn."""
     encoder = transformers.AutoModel.from_pretrained(encoders())

@@ -41,6 +41,7 @@ def test_the_weight_of_shuffled_labels_goes_to_zero(seed):
     assert recipe.verdict.startswith("no auxiliary helps")
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_on_the_learning_rate_it_falls_too():
     """The default under AdamW is slower: after six epochs the share was 0.17 to 0.22 in three seeds, from 0.5 at the start."""

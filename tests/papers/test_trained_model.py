@@ -10,6 +10,7 @@ from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
 from sidequest.runs.training import own_weights, train_recipe
 from sidequest.tasks.digits import digits_suite
+from tests.helpers.marks import slow_but
 
 pytestmark = pytest.mark.integration
 
@@ -21,7 +22,7 @@ def setup() -> Setup:
     return Setup.of(suite, train={"epochs": 5, "learning_rate": 0.003, "evaluations": 5})
 
 
-@pytest.mark.parametrize("method", ["alphavil", "diw"])
+@pytest.mark.parametrize("method", slow_but(("alphavil", "diw"), "alphavil"))
 def test_train_exports_the_methods_own_model(tmp_path, setup, method):
     recipe = select(setup, method, seed=1, directory=tmp_path)
     own = own_weights(tmp_path, recipe, seed=1)

@@ -22,7 +22,7 @@ def setup(tmp_path, monkeypatch) -> Setup:
     monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
     rows = {"top-left": 60, "parity": 60, "large": 60, "bottom-right": 60, "ink": 0, "shuffled": 0}
     suite = digits_suite(0, rows=rows, select_rows=20, report_rows=40)
-    return Setup.of(suite, {}, {"epochs": 1, "max_batches": 6})
+    return Setup.of(suite, {"channels": [4, 8], "hidden": 16}, {"epochs": 1, "max_batches": 6})
 
 
 @pytest.fixture(autouse=True)

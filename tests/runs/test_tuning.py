@@ -35,6 +35,7 @@ def short(setup):
     return dataclasses.replace(setup, train=setup.train.model_copy(update={"epochs": 2}))
 
 
+@pytest.mark.slow
 def test_a_rate_that_is_too_slow_is_replaced_and_the_edge_is_told(setup):
     tuned = tune(setup, 14)
     assert tuned.score > tuned.default_score + 0.05

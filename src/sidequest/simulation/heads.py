@@ -7,6 +7,7 @@ task grows with its transfer, and τ of single rows is lower than that of their 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterator
 
@@ -42,13 +43,18 @@ class SimulatedHeads(SimulatedLearner):
         rows = self.simulation.cards[self._index(task)].rows
         for start in range(0, rows, CHUNK):
             ids = np.arange(start, min(start + CHUNK, rows))
-            noise = np.stack([_normal("row", task, str(row)) for row in ids])
+            noise = _row_noise(task, start, len(ids))
             yield ids, np.exp(pattern + ROW_NOISE * noise).astype(np.float32)
 
     def _pattern(self, task: str) -> np.ndarray:
         gains = self.simulation.transfer[0]
         shared = 1.0 if task == self.primary else float(np.clip(gains[self._index(task)] / gains.max(), 0, 1))
         return shared * _normal("task", self.primary) + np.sqrt(1 - shared**2) * _normal("task", task)
+
+
+@functools.lru_cache(maxsize=256)  # every pass over a task asks for the same ones
+def _row_noise(task: str, start: int, count: int) -> np.ndarray:
+    return np.stack([_normal("row", task, str(row)) for row in range(start, start + count)])
 
 
 def _normal(*names: str) -> np.ndarray:

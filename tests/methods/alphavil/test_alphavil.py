@@ -13,6 +13,7 @@ from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings
 from sidequest.tasks.task import Form, Objective, TaskCard
+from tests.helpers.marks import slow_but
 from tests.helpers.tiny import tiny_learner, tiny_suite
 
 
@@ -242,7 +243,7 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
-@pytest.mark.parametrize("kill_at", [1, 3, 6])
+@pytest.mark.parametrize("kill_at", slow_but((1, 3, 6), 3))
 def test_a_killed_run_resumes_to_the_same_bytes(tmp_path, kill_at, seconds):
     settings = AlphaVILSettings(epochs=6, alpha_rate=0.1, tuning_rows=16)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -19,10 +17,10 @@ from sidequest.numerics.off_policy import softmax
 from sidequest.runs.driver import run_method
 from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings, parse
-from sidequest.simulation.learner import SimulatedLearner
 from sidequest.simulation.mtl_bandit import BanditEnvironment, MTLBandit, replay
 from sidequest.tasks.task import Form, Objective, TaskCard
-from sidequest.testing.check_method import CANDIDATES, check_method, simulated_learner
+from sidequest.testing.check_method import CANDIDATES, check_method
+from tests.helpers.gains import gain_simulated
 from tests.helpers.tiny import tiny_learner, tiny_suite
 
 STEPS = 400
@@ -236,23 +234,6 @@ class TestCounterfactual:
 
 
 METHODS = {"exp3s": exp3s, "counterfactual": counterfactual}
-
-
-class GainSimulated(SimulatedLearner):
-    """A simulated learner that can measure its steps."""
-
-    def train_with_gain(self, task, *, target=None):
-        measured = target or task
-        before = math.exp(-self._skill(measured))
-        self.train(task, 1)
-        return before, math.exp(-self._skill(measured))
-
-    def fresh(self, seed):
-        return GainSimulated(self.simulation, seed=seed, meter=self.meter)
-
-
-def gain_simulated(candidates, seed):
-    return GainSimulated(simulated_learner(candidates).simulation, seed=seed)
 
 
 @pytest.mark.parametrize(
