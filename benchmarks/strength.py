@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import resource
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -70,6 +71,12 @@ def run_cell(primary: Primary, task: Task, contender: Contender, seed: int, key:
         code=str(contender.facts(task)["code"]) if contender.ours else "",
         date=datetime.date.today().isoformat(),
     )
+
+
+def peak_memory() -> int:
+    """Bytes that this process has held at most."""
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return held if sys.platform == "darwin" else held * 1024
 
 
 def chosen(names: str | None, there: Sequence[Primary] | Sequence[Contender], what: str) -> list:
@@ -180,7 +187,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             known = run_cell(primary, task, contender, seed, key)
             journal.add(known)
             print(
-                f"{primary.name:14} {contender.name:13} seed {seed}  {known.score:.3f}  {known.seconds:.1f} s",
+                f"{primary.name:14} {contender.name:13} seed {seed}  {known.score:.3f}  {known.seconds:.1f} s, "
+                f"peak memory so far {peak_memory() >> 20} MB",
                 flush=True,
             )
         if known is not None:
