@@ -110,8 +110,10 @@ class ContentStore:
 SHELVES = ("*/??", "states/*", "discriminators/*/*/*/??")  # where entries lie, in the cache directory
 
 
-def sweep() -> None:
-    """Remove what killed processes have left in the cache: their parts and their locks. Once in a process."""
+def sweep(*, again: bool = False) -> None:
+    """Remove what killed processes have left in the cache: their parts and their locks. Once in a process, unless `again`."""
+    if again:
+        _sweep.cache_clear()
     _sweep(cache_directory())
 
 

@@ -92,6 +92,9 @@ VALUES: dict[str, tuple[list[str], list[str]]] = {
     "a table that is not there": (["fit", "nowhere.csv"], ["nowhere.csv"]),
     "a table that is a pipe": (["fit", "pipe"], ["pipe"]),
     "a score that is none": (["fit", "runs.csv", "--score", "acuracy"], ["acuracy", "accuracy"]),
+    "a score of 1e308": (["fit", "large-score.csv"], ["large-score.csv", "accuracy", "1e308"]),
+    "an amount of 1e308": (["fit", "large-amount.csv"], ["large-amount.csv", "pos", "1e308"]),
+    "an amount of 400 digits": (["fit", "digits.jsonl"], ["digits.jsonl", "pos"]),
     "init of nothing": (["init", "nowhere.csv"], ["nowhere.csv"]),
     "init of a pipe": (["init", "pipe"], ["pipe"]),
     "init of an empty folder": (["init", "folder"], ["folder"]),
@@ -176,6 +179,10 @@ def furnished(good, place, monkeypatch):
     (place / "folder").mkdir()
     (place / "data.csv").write_text("a,b\n1,2\n")
     (place / "runs.csv").write_text("accuracy,pos\n" + "".join(f"0.{i},{i % 2}\n" for i in range(1, 9)))
+    (place / "large-score.csv").write_text("accuracy,pos\n" + "1e308,1\n-1e308,0\n" * 3)
+    (place / "large-amount.csv").write_text("accuracy,pos\n" + "0.5,1e308\n0.4,0\n0.3,1\n" * 2)
+    rows = [f'{{"accuracy": 0.{i}, "pos": {i % 2 * 10**400}}}\n' for i in range(1, 9)]
+    (place / "digits.jsonl").write_text("".join(rows))
     (place / "code.py").write_text("class A: pass\n")
     (place / "fault.py").write_text("raise RuntimeError('broken')\n")
     (place / "exit.py").write_text("raise SystemExit(0)\n")

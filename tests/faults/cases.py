@@ -43,6 +43,7 @@ FINE_TUNED: dict[str, Sequence[str]] = {
     "gradts-trial": HEADS,
     "gradts-fg": HEADS,
     "alphavil": ("epochs=3",),
+    "auto": (),
     "autosem-p1": BANDIT,
 }
 FROZEN: dict[str, Sequence[str]] = {
@@ -100,6 +101,13 @@ def cases(suites: Path) -> dict[str, Case]:
         found.append(Case(f"images-oracle{end}", [*oracle, str(workers)], workers=workers))
         found.append(Case(f"images-score{end}", [*score, "--workers", str(workers)], [[*oracle, "1"]], workers))
     found.append(Case("frozen-oracle", ["oracle", words, "--seeds", "2", "-o", "truth.json", "--workers", "1"]))
+    grown = ["compare", images, "-m", "heu-type", "--seeds", "1", "-o", "run", "--workers", "1"]
+    larger = ["compare", images, "-m", "heu-type,heu-size", "--seeds", "2", "-o", "run", "--workers", "1"]
+    found.append(Case("images-grown", larger, first=[grown]))
+    stored = ["select", images, "-m", "autosem-no-stage1", "-o", "run", "--workers", "1", *sets(*SEARCH)]
+    found.append(Case("images-storage", [*stored, "--storage", "sqlite:///trials.db"]))
+    tuned = ["select", words, "-m", "heu-size", "-o", "run", "--workers", "1", "--tune", "3"]
+    found.append(Case("frozen-tuned-select", tuned, workers=2))
     found.append(Case("images-tune", ["tune", images, "-o", "tuning.json", "--trainings", "5", "--workers", "1"]))
     found.append(Case("frozen-tune", ["tune", words, "-o", "tuning.json", "--trainings", "5", "--workers", "2"]))
     return {case.name: case for case in found}

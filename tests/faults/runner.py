@@ -98,6 +98,7 @@ def plain_environment() -> dict[str, str]:
         "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
         "PYTHONDONTWRITEBYTECODE": "1",
         "SIDEQUEST_CHECKPOINT_SECONDS": "0",
+        "SIDEQUEST_LEASE": "1",
         "HF_HUB_OFFLINE": "1",
     }
 
@@ -133,7 +134,7 @@ def run_afresh(
 PASSING = {"seconds", "peak_memory", "peak_memory_mb", "trials_reused", "reused", "computed", "sha256", "machine"}
 PASSING |= {"rows_per_second", "minutes_left"}
 # times of day, seconds; that they exist is compared
-NOT_COMPARED = {"trials.log", "report.html", "outcomes.parquet", "workers.jsonl", "conduct.json"}
+NOT_COMPARED = {"trials.log", "report.html", "outcomes.parquet", "workers.jsonl", "conduct.json", "trials.db"}
 
 
 def left_by(place: Path) -> dict[str, Any]:

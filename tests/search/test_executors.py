@@ -1,6 +1,7 @@
 """Work in worker processes: what is lost runs again, what fails fails alone, what hangs is ended. Nothing here imports torch, so
 that workers start quickly."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ from sidequest.search.parallel_trials import Trials
 from sidequest.search.trials import LocalTrials, TrialCache
 from sidequest.settings import TrainSettings
 from sidequest.simulation.learner import SimulatedLearner, helpful
+from sidequest.store import sweep
 
 
 def no_other_facts(tasks):
@@ -74,6 +76,34 @@ def test_a_lost_worker_s_job_runs_again_and_is_named(tmp_path):
     begun = [line for line in lines if line["event"] == "begun" and line["job"] == "job 1"]
     assert [line["attempt"] for line in begun] == [1, 2]
     assert len({line["worker"] for line in begun}) == 2  # another process
+
+
+def leave_a_part(common, job):
+    """A job that is killed, the first time, while it writes an entry of the cache."""
+    from sidequest.store import ContentStore
+
+    def make(_):
+        if not (seen := common / "begun").exists():
+            seen.touch()
+            os.kill(os.getpid(), 9)
+        return {"job": job}
+
+    (common / f"kept-{job}").touch()
+    return ContentStore("things").get_or_make(f"{job:064d}", make).data["job"]
+
+
+@pytest.mark.integration
+def test_what_a_killed_worker_left_in_the_cache_is_gone_when_the_session_ends(tmp_path, monkeypatch):
+    """Its job ran again under another key, as where the same work is found elsewhere; what somebody writes now stays."""
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+    shelf = tmp_path / "cache" / "things" / "11"
+    shelf.mkdir(parents=True)
+    sweep()  # as a command does when it begins
+    (shelf / ".left.12345678.part").touch()
+    with (shelf / ".held.12345678.part").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert dict(run_jobs(leave_a_part, tmp_path, [1, 2], Executor(2))) == {0: 1, 1: 2}
+        assert [path.name for path in shelf.iterdir()] == [".held.12345678.part"]
 
 
 @pytest.mark.integration

@@ -203,6 +203,24 @@ def test_an_exported_model_reads_nothing_outside_its_directory(place):
         assert "brings its encoder" in ended.output, ended.output
 
 
+def test_a_link_in_a_model_directory_is_not_sent_to_a_hub(place, monkeypatch):
+    """Without the link the same directory would be sent."""
+    monkeypatch.setattr("sidequest.runs.pushing.check_weights", lambda *_: None)
+    monkeypatch.setattr("sidequest.runs.pushing.ModelCard.read_from", lambda *_: None)
+    (place / "secret.txt").write_text("mine")
+    model = place / "model"
+    (model / "deep").mkdir(parents=True)
+    (model / "README.md").write_text("a card")
+    sent = run_command("push", model, "me/x", "--dry-run")
+    assert sent.code == 0, sent.output
+    for name, target in (("notes.txt", place / "secret.txt"), ("deep/folder", place)):
+        (model / name).symlink_to(target)
+        ended = run_command("push", model, "me/x", "--dry-run")
+        assert ended.code == 2, ended.output
+        assert f"{name}: is a symbolic link" in ended.output
+        (model / name).unlink()
+
+
 def test_row_ids_come_from_beside_the_recipe(place):
     suite = write_images(place / "plain")
     np.save(place / "secret.npy", np.arange(3))

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -32,7 +33,8 @@ from sidequest.cli import (
     tune,
 )
 from sidequest.cli.arguments import own_command
-from sidequest.errors import SidequestError, of_the_world
+from sidequest.cli.launching import end_with_launcher
+from sidequest.errors import SidequestError, WorldError, of_the_world
 
 app = typer.Typer(
     name="sidequest",
@@ -160,6 +162,7 @@ def _all_commands() -> Any:
 def main() -> None:
     """Run the command line: 0 is success, 1 a failure, 2 bad input with one clear message and no traceback, 130 a Ctrl-C, 143 a
     SIGTERM."""
+    end_with_launcher()
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
@@ -171,8 +174,19 @@ def main() -> None:
         _refuse(error)
     except (OSError, MemoryError) as error:
         _refuse(of_the_world(error))
+    except RuntimeError as error:
+        if not _of_another_process(error):
+            raise
+        _refuse(WorldError("another of the processes that train together has ended. What is done is kept"))
     except KeyboardInterrupt as stopped:  # before a command had begun
         _stop("", _code(stopped))
+
+
+def _of_another_process(error: RuntimeError) -> bool:
+    """Whether torch says that a message from another process of the same training will not come."""
+    from sidequest import ranks
+
+    return ranks.size() > 1 and bool({"gloo", "nccl", "peer", "store"} & {*re.findall(r"[a-z]+", str(error).lower())})
 
 
 def _refuse(error: SidequestError) -> NoReturn:

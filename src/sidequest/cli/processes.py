@@ -1,4 +1,4 @@
-"""`--processes N`: one training in several processes of this machine, started by torchrun."""
+"""`--processes N`: one training in several processes of this machine."""
 
 from __future__ import annotations
 
@@ -36,20 +36,15 @@ def check_alone(processes: int, workers: int | None, executor: str, tune: str | 
 
 
 def launched(processes: int) -> bool:
-    """Whether the command goes on in other processes, which have now ended: this one is done. On several machines, start it
+    """Whether the command goes on in other processes, which have now ended well: this one is done. On several machines, start it
     with torchrun yourself."""
     from sidequest import ranks
+    from sidequest.cli.launching import run_together
 
     if processes == 1 or ranks.size() > 1:
         return False
-    import subprocess
-
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    environment = {**os.environ, "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo")}
-    environment.setdefault("OMP_NUM_THREADS", "1")
-    ended = subprocess.run([*command, "-m", "sidequest", *_without_flag(sys.argv[1:])], env=environment)
-    if ended.returncode:
-        raise typer.Exit(1)
+    if code := run_together([sys.executable, "-m", "sidequest", *_without_flag(sys.argv[1:])], processes):
+        raise typer.Exit(code)
     return True
 
 

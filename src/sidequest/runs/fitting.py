@@ -26,6 +26,7 @@ BLOCKS = ("seed", "block", "repeat", "replicate")
 SETS = ("tasks", "set", "mixture", "auxiliaries")
 MOST_MIXTURES = 4096  # that are considered: all sets of up to twelve tasks
 SHOWN, NEXT = 20, 3
+LARGEST = 1e12  # of scores and amounts: squares of larger numbers leave nothing of small ones
 BENT = 0.01  # p of lack of fit below which a user is warned
 
 
@@ -188,10 +189,12 @@ def _numbers(table: Table, name: str) -> np.ndarray:
     for row, value in enumerate(table.columns[name].to_pylist()):
         try:
             values[row] = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             values[row] = np.nan
         if not np.isfinite(values[row]):
-            raise table.fault(row, f"column {name!r}: a number is wanted, found {value!r}")
+            raise table.fault(row, f"column {name!r}: a number is wanted, found {str(value)[:40]!r}")
+        if abs(values[row]) > LARGEST:
+            raise table.fault(row, f"column {name!r}: a number is at most {LARGEST:g}, found {str(value)[:40]}")
     return values
 
 

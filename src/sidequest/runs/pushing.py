@@ -34,7 +34,10 @@ def model_directory(path: Path) -> Path:
 
 
 def files_of(directory: Path) -> dict[str, int]:
-    """What would be sent, with its size in bytes. Hidden files stay here."""
+    """What would be sent, with its size in bytes. Hidden files stay here; a link would send what it leads to."""
+    for path in sorted(directory.rglob("*")):
+        if path.is_symlink():
+            raise SettingsError(f"{path}: is a symbolic link; only plain files are sent to a hub. Remove it first")
     found = sorted(path for path in directory.rglob("*") if path.is_file())
     names = {path.relative_to(directory).as_posix(): path.stat().st_size for path in found}
     return {name: size for name, size in names.items() if not any(part.startswith(".") for part in name.split("/"))}

@@ -25,6 +25,7 @@ from sidequest.search.executors import (
     WorkerJournal,
     WorkerLost,
 )
+from sidequest.store import sweep
 
 FAILED_STARTS = 5  # in a row, before it is said that workers cannot start
 
@@ -79,6 +80,7 @@ class WorkerSession(Session[Job, Result]):
         self._cancelled: set[int] = set()
         self._tickets = 0
         self._failed_starts = 0
+        self._cut_off = False  # whether a worker was ended at its work: it may have left something half-written
 
     # What a kind of worker must say
 
@@ -135,8 +137,11 @@ class WorkerSession(Session[Job, Result]):
     def close(self, *, now: bool = False) -> None:
         self._queue.clear()
         for worker in self._workers:
+            self._cut_off |= worker.job is not None
             self._end(worker.handle, now=now or worker.job is not None or not worker.ready)
         self._workers.clear()
+        if self._cut_off:
+            sweep(again=True)
 
     def _give_out(self) -> None:
         for worker in list(self._workers):
@@ -178,6 +183,7 @@ class WorkerSession(Session[Job, Result]):
         """A worker is gone: its job goes to the front of the queue, unless it was begun too often."""
         self._workers.remove(worker)
         self._end(worker.handle, now=True)
+        self._cut_off = True
         entry = worker.job
         if entry is None:
             self._failed_starts += not worker.ready
@@ -196,6 +202,7 @@ class WorkerSession(Session[Job, Result]):
             if worker.job is not None and worker.deadline is not None and time.monotonic() >= worker.deadline:
                 self._workers.remove(worker)
                 self._end(worker.handle, now=True)
+                self._cut_off = True
                 what = f"{worker.job.label or 'a job'}: ran longer than {self._executor.timeout:g} s and was ended"
                 self._finish(worker.job, worker.name, Answer(error=TimedOut(what)))
 
