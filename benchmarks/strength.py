@@ -29,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
-from strength_parts.contenders import ALTERNATIVES, CONTENDERS, OWN, TUNED, Contender
+from strength_parts.contenders import ALTERNATIVES, CONTENDERS, FINAL, OWN, TUNED, Contender
 from strength_parts.journal import Cell, Journal, cell_key, published
 from strength_parts.primaries import PRIMARIES, SMALL, Primary, available, content, data_directory
 from strength_parts.table import as_json, entries, markdown
@@ -107,7 +107,7 @@ def page(table: str, contenders: Sequence[Contender], seeds: int, *, known: bool
         "",
         f"{made} on {datetime.date.today().isoformat()}, up to {seeds} seeds.",
         "Mean ± standard deviation over the seeds, which draw the labelled rows; an empty cell has not been computed.",
-        "sidequest learns from *train* and chooses on *select*; an alternative learns from both.",
+        "sidequest learns from *train* and chooses on *select*; an alternative learns from both, as `final-…` does.",
         "The rows of *report* are the same for all.",
         "sidequest's kind is the one that is best on *select*, the alternative the one that is best on *report*.",
         '"Below" means by more than one standard error of the difference paired by seed.',
@@ -202,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for each in journal.cells()
             if each.code == options.code and each.primary in names and each.seed < seeds
         ]
-    names_of = [[each.name for each in group] for group in (OWN, TUNED, ALTERNATIVES)]
+    names_of = [[each.name for each in group] for group in (OWN, TUNED, FINAL, ALTERNATIVES)]
     table = {name: found for name, found in entries(cells).items() if found}
     table = {primary.name: table[primary.name] for primary in primaries if primary.name in table}
     text = markdown(table, *names_of)

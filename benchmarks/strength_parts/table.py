@@ -119,16 +119,22 @@ def overall(table: Table, own: Sequence[str], others: Sequence[str]) -> dict[str
     return dict(zip(names, map(statistics.fmean, zip(*rows, strict=True)), strict=True))
 
 
-def markdown(table: Table, own: Sequence[str], tuned: Sequence[str], others: Sequence[str]) -> str:
-    """Scores, verdicts with the defaults, verdicts with tuning, seconds."""
-    columns = [name for name in (*own, *tuned, *others) if any(name in found for found in table.values())]
+def markdown(
+    table: Table, own: Sequence[str], tuned: Sequence[str], final: Sequence[str], others: Sequence[str]
+) -> str:
+    """Scores, verdicts with the defaults, with tuning and of final models that learn from all labelled rows, seconds."""
+    columns = [name for name in (*own, *tuned, *final, *others) if any(name in found for found in table.values())]
     lines = [_line(["primary", "labelled / report", "metric", *columns]), _rule(3 + len(columns))]
     for primary, found in table.items():
         cell = next(iter(next(iter(found.values())).cells.values()))
         rows = f"{cell.rows['train']} + {cell.rows['select']} / {cell.rows['report']}"
         lines.append(_line([primary, rows, cell.metric, *(_score(found.get(name)) for name in columns)]))
-    for title, kinds in (("sidequest", own), ("sidequest, tuned", [*own, *tuned])):
-        if kinds == own or set(tuned) & set(columns):
+    for title, kinds, new in (
+        ("sidequest", own, own),
+        ("sidequest, tuned", [*own, *tuned], tuned),
+        ("sidequest, from all labelled rows", final, final),
+    ):
+        if new == own or set(new) & set(columns):
             lines += ["", *_verdict_lines(table, title, kinds, others)]
     lines += ["", _line(["seconds per cell", *columns]), _rule(1 + len(columns))]
     for primary, found in table.items():
@@ -148,7 +154,9 @@ def _verdict_lines(table: Table, title: str, kinds: Sequence[str], others: Seque
     return [*lines, "", f"Mean over the primaries: {', '.join(means)}."]
 
 
-def as_json(table: Table, own: Sequence[str], tuned: Sequence[str], others: Sequence[str]) -> dict[str, Any]:
+def as_json(
+    table: Table, own: Sequence[str], tuned: Sequence[str], final: Sequence[str], others: Sequence[str]
+) -> dict[str, Any]:
     return {
         "scores": {
             primary: {
@@ -164,6 +172,7 @@ def as_json(table: Table, own: Sequence[str], tuned: Sequence[str], others: Sequ
         },
         "verdicts": _verdict_json(table, own, others),
         "tuned_verdicts": _verdict_json(table, [*own, *tuned], others),
+        "final_verdicts": _verdict_json(table, final, others),
         "overall": overall(table, own, others),
         "cells": [asdict(cell) for found in table.values() for each in found.values() for cell in each.cells.values()],
     }

@@ -128,3 +128,36 @@ def in_plain_transformers(model, rows, card):
             patch.setitem(sys.modules, name, None)  # importing it fails
         exec(compile(code, "README.md", "exec"), names)
     return [names["model"].config.id2label[int(row.argmax())] for row in names["logits"]]
+
+
+def test_all_rows_are_learned_from_when_all_is_chosen(run, selected, tmp_path):
+    code, text, errors = run("train", selected, "-o", tmp_path / "all", "--all-rows")
+    assert code == 0, errors
+    assert "select: learned from, and so without scores" in text
+    scores = json.loads((tmp_path / "all" / "scores.json").read_text())
+    assert (scores["select"], scores["history"]) == ({}, [])
+    assert "learned from *train* and *select*" in (tmp_path / "all" / "model" / "README.md").read_text()
+    assert "It learned from select, too" in (tmp_path / "all" / "report.html").read_text()
+    code, _, errors = run("train", selected, "-o", tmp_path / "usual")
+    assert code == 0, errors
+    assert json.loads((tmp_path / "usual" / "scores.json").read_text())["select"]
+    first, second = (next((tmp_path / name / "model").glob("*.safetensors")).read_bytes() for name in ("all", "usual"))
+    assert first != second  # other rows, another model
+    assert "chosen with *select*" in (tmp_path / "usual" / "model" / "README.md").read_text()
+
+
+def test_all_rows_leave_none_to_calibrate_on(run, selected, tmp_path):
+    code, _, errors = run("train", selected, "-o", tmp_path / "all", "--all-rows", "--calibrate")
+    assert code == 2
+    assert "--all-rows leaves none" in errors
+    assert not (tmp_path / "all").exists()
+
+
+def test_joined_rows_keep_their_places(selected):
+    setup = open_source(selected).setup
+    task, joined = (each.suite.tasks["top-left"] for each in (setup, setup.with_all_rows()))
+    assert len(joined.train) == len(task.train) + len(task.splits["select"])
+    assert (joined.train.ids[: len(task.train)] == task.train.ids).all()
+    assert joined.fingerprints["report"] == task.fingerprints["report"]
+    assert joined.fingerprints["train"] != task.fingerprints["train"]
+    assert setup.with_all_rows().train.keep == "last"

@@ -64,11 +64,13 @@ class Selection:
         seed: int | None = None,
         directory: str | Path | None = None,
         calibrate: bool = False,
+        all_rows: bool = False,
         progress: bool | Progress = True,
     ) -> Model:
         """Train the final model, score it once on *report*, and export it.
 
         model, train: other settings than the decision was made with: choose with a cheap model, train the real one.
+        all_rows: learn from *select*, too, now that nothing is left to choose.
         directory: default: the run's own, `final` of a comparison's, or one inside for another model.
         """
         from sidequest.api.calls import listening
@@ -85,7 +87,7 @@ class Selection:
         if directory is None and source.other_model:
             out = out / f"trained-{source.setup.model.kind}"
         with listening(progress) as listener:
-            train_source(source, out, seed=seed, calibrate=calibrate, progress=listener)
+            train_source(source, out, seed=seed, calibrate=calibrate, all_rows=all_rows, progress=listener)
         return Model.load(out / "model")
 
 

@@ -28,6 +28,8 @@ HELP = (
     "Choose with a cheap model, train the real one: --model hf takes that model's own defaults, and what --set says.\n\n"
     "A method that trains the model itself (alphavil, diw) has left it in the run directory: that one is exported. "
     "Give the recipe file instead to train again with the learned weights.\n\n"
+    "With few labelled rows, --all-rows lets the final model learn from select, too: the last model is then the result, and "
+    "report alone says how good it is.\n\n"
     "The data must be what the recipe was made for; a changed dataset is refused with the difference.\n\n"
     "Example: sidequest train runs/heu-size\n\n"
     "Example: sidequest train runs/pooled --model hf --set train.epochs=10 -o runs/final\n\n"
@@ -49,6 +51,9 @@ def command(
     ] = None,
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Make probabilities fit select by a temperature; answers stay the same.")
+    ] = False,
+    all_rows: Annotated[
+        bool, typer.Option("--all-rows", help="Learn from select, too: for few labelled rows, when all is chosen.")
     ] = False,
     processes: ProcessesOption = 1,
     track: TrackOption = None,
@@ -102,9 +107,20 @@ def command(
     tell_long_texts(setup)
     with show_progress() as progress, own_directory(out) as place:
         trained, page = train_source(
-            opened, place, seed=seed, calibrate=calibrate, track=track or (), progress=progress, command=own_command()
+            opened,
+            place,
+            seed=seed,
+            calibrate=calibrate,
+            all_rows=all_rows,
+            track=track or (),
+            progress=progress,
+            command=own_command(),
         )
+    if all_rows:
+        typer.echo("select: learned from, and so without scores")
     for split, scores in (("select", trained.select), ("report", trained.report)):
+        if not scores:
+            continue
         typer.echo(f"{split}: " + ", ".join(f"{name} {fixed(value, 4)}" for name, value in scores.items()))
     if trained.interval is not None:
         low, high = trained.interval

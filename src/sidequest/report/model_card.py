@@ -157,10 +157,14 @@ def _scores(facts: CardFacts) -> str:
     scores = facts.scores
     lines = ["## Scores", "", "| metric | select | report |", "| --- | --- | --- |"]
     lines += [
-        f"| {name} | {fixed(scores.select.get(name, math.nan), 4)} | {fixed(value, 4)} |"
+        f"| {name} | {fixed(scores.select[name], 4) if name in scores.select else '–'} | {fixed(value, 4)} |"
         for name, value in scores.report.items()
     ]
-    lines += ["", "The model that is kept is the best on *select*; *report* was looked at once, at the end."]
+    if scores.select:
+        kept = "The model that is kept was chosen with *select*"
+    else:
+        kept = "The model learned from *train* and *select*, after everything was chosen"
+    lines += ["", f"{kept}; *report* was looked at once, at the end."]
     metric = facts.card.task.metrics[0]
     if scores.interval is not None:
         low, high = scores.interval

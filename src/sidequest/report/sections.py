@@ -53,6 +53,8 @@ def run_verdict(run: ReportedRun) -> Verdict:
     if scores is not None and scores.report:
         shown = ", ".join(f"{name} {fixed(value, 4)}" for name, value in scores.report.items())
         sentences.append(f"The final model on the report split: {shown}.")
+        if not scores.select:
+            sentences.append("It learned from select, too, after everything was chosen.")
         if scores.interval is not None:
             low, high = (fixed(end, 4) for end in scores.interval)
             sentences.append(

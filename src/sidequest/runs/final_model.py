@@ -31,11 +31,15 @@ def train_source(
     *,
     seed: int | None = None,
     calibrate: bool = False,
+    all_rows: bool = False,
     track: Sequence[str] = (),
     progress: Progress | None = None,
     command: str = "",
 ) -> tuple[Trained, WrittenPage]:
-    """Train, score once on *report*, and export into a directory with the recipe, the model's card and the page."""
+    """Train, score once on *report*, and export into a directory with the recipe, the model's card and the page.
+
+    all_rows: see `train_recipe`. A model that the method itself has trained is then trained again.
+    """
     from sidequest.models.saved import ModelCard  # imports torch
 
     recipe = source.recipe
@@ -54,7 +58,14 @@ def train_source(
 
         listeners = Several(progress or Progress(), Tracked())
         trained = train_recipe(
-            setup, recipe, chosen, directory=directory, trained=own, progress=listeners, calibrate=calibrate
+            setup,
+            recipe,
+            chosen,
+            directory=directory,
+            trained=own,
+            progress=listeners,
+            calibrate=calibrate,
+            all_rows=all_rows,
         )
         for entry in trained.history:
             log({"select": entry["score"]}, entry["batches"])

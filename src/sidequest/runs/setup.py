@@ -19,6 +19,7 @@ from sidequest.runs.consent import check_consent
 from sidequest.search.code_version import training_code_version
 from sidequest.search.executors import Executor
 from sidequest.settings import Settings, TrainSettings
+from sidequest.tasks.joining import with_select
 from sidequest.tasks.lengths import long_texts_message
 from sidequest.tasks.pool import Pool
 from sidequest.tasks.suite import Suite
@@ -84,6 +85,16 @@ class Setup:
         lengths = training_settings(kind, card, own, chosen, f"{where}: train")
         lengths.check_tasks(suite.tasks, f"{where}: train")
         return cls(suite, settings, lengths)
+
+    def with_all_rows(self) -> Setup:
+        """*select* joins *train*, as nothing is left to choose: the same passes over more rows, and the last model is the result.
+
+        *select* stays a split of its own, for the learner; what it scores there says nothing any more.
+        """
+        learned = self.suite.tasks if self.suite.goal == "average" else [self.suite.primary]
+        tasks = {name: with_select(task) if name in learned else task for name, task in self.suite.tasks.items()}
+        train = self.train.model_copy(update={"keep": "last", "patience": None})
+        return dataclasses.replace(self, suite=dataclasses.replace(self.suite, tasks=tasks), train=train)
 
     def __getstate__(self) -> dict[str, Any]:
         """For a worker process: without what this process has already loaded."""

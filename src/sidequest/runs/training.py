@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sidequest.errors import SettingsError
 from sidequest.files import atomic_directory, digest
 from sidequest.learning.checkpoints import Checkpoints
 from sidequest.learning.fit import fit, kept_score, score_of
 from sidequest.learning.meter import Meter
+from sidequest.learning.protocol import Learner
 from sidequest.progress import Progress
 from sidequest.recipe import Recipe
 from sidequest.records.runs import Evaluation, ScoresRecord, Spent
@@ -29,7 +32,8 @@ if TYPE_CHECKING:
 class Trained:
     """A final model, scored once.
 
-    select, report: every metric of the primary. tasks: of the primary on *report*, and of all tasks when the goal is `average`.
+    select, report: every metric of the primary; *select* has none if it was learned from. tasks: of the primary on *report*, and
+    of all tasks when the goal is `average`.
     score, select_score: what the goal is, on *report* and on *select*. predictions: on *report*, by task.
     calibration: of the exported model's probabilities, if asked for. interval: of the primary's metric on *report*, at 95 % for
     other rows; only of a model that is exported.
@@ -57,16 +61,22 @@ def train_recipe(
     trained: Path | None = None,
     progress: Progress | None = None,
     calibrate: bool = False,
+    all_rows: bool = False,
 ) -> Trained:
     """Train on the recipe's phases; with a directory, export the model there and continue a killed training.
 
     trained: weights that the method itself has trained and saved (`Method.trains_model`); they are taken as they are.
     calibrate: fit the temperature of the exported model's probabilities on *select*.
+    all_rows: learn from *select*, too (`Setup.with_all_rows`); it then has no scores.
     progress: told of the batches trained.
-    The model exported is the best on *select*; *report* is looked at once, at the end, and decides nothing.
+    The model exported is the best on *select* or the last (`train.keep`); *report* is looked at once, at the end.
     """
+    if all_rows:
+        if calibrate:
+            raise SettingsError("--calibrate needs rows that the model has not learned from; --all-rows leaves none")
+        setup, trained = setup.with_all_rows(), None
     with holding(directory):
-        return _train_recipe(setup, recipe, seed, directory, trained, calibrate, progress)
+        return _train_recipe(setup, recipe, seed, directory, trained, calibrate, progress, all_rows)
 
 
 def _train_recipe(
@@ -77,6 +87,7 @@ def _train_recipe(
     trained: Path | None,
     calibrate: bool,
     progress: Progress | None,
+    all_rows: bool,
 ) -> Trained:
     if progress is not None:
         setup.family.progress = progress.encoding
@@ -107,13 +118,15 @@ def _train_recipe(
     ]
     predictions = {name: learner.predict(name, "report") for name in scored}
     tasks = {name: _scores(suite, name, predictions[name]) for name in scored}
-    select = learner.evaluate_all(primary, "select")
+    select: dict[str, float] = {} if all_rows else learner.evaluate_all(primary, "select")
+    if all_rows:
+        history = []  # of scores on rows that were learned from
     scores = Trained(
         select=select,
         report=tasks[primary],
         tasks=tasks,
         score=sum(tasks[name][suite.tasks[name].metric] for name in scored) / len(scored),
-        select_score=kept_score(history, setup.train.keep) if history else score_of(learner, suite.goal),
+        select_score=_select_score(learner, history, setup, all_rows),
         history=history,
         meter=meter,
         majority=majority_score(suite.tasks[primary]),
@@ -134,6 +147,12 @@ def _train_recipe(
         if checkpoints is not None:
             checkpoints.remove()
     return scores
+
+
+def _select_score(learner: Learner, history: list[dict[str, Any]], setup: Setup, all_rows: bool) -> float:
+    if all_rows:
+        return math.nan
+    return kept_score(history, setup.train.keep) if history else score_of(learner, setup.suite.goal)
 
 
 def _scores(suite: Suite, name: str, predictions: Any) -> dict[str, float]:
