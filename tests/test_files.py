@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import tempfile
 import time
 
 import pytest
@@ -14,7 +15,9 @@ from sidequest.files import (
     check_files,
     file_digests,
     read_json,
+    remove_forgotten,
     remove_parts,
+    temporary_directory,
     write_atomically,
     write_json,
 )
@@ -51,6 +54,27 @@ def test_the_part_of_a_living_writer_is_left_alone(tmp_path):
     assert (tmp_path / "a").read_bytes() == b"a"
     assert (tmp_path / "b" / "b").read_text() == "b"
     assert names(tmp_path) == ["a", "b"]
+
+
+def test_the_temporary_directory_of_a_killed_process_is_removed_and_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    child = os.fork()
+    if child == 0:
+        with temporary_directory("rank") as place:
+            (place / "inside").write_text("half")
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    (left,) = tmp_path.iterdir()
+    others = [".film.12345678.part", ".sidequest-rank.12345678.part.old", "sidequest-rank.12345678.part"]
+    for name in others:
+        (tmp_path / name).mkdir()
+    (tmp_path / ".sidequest-rank.00000000.part").symlink_to(tmp_path / others[0])
+    with temporary_directory("rank") as living:
+        assert living.stat().st_mode & 0o077 == 0
+        remove_forgotten()
+        assert living.is_dir()
+        assert not left.exists()
+    assert names(tmp_path) == sorted([*others, ".sidequest-rank.00000000.part"])
 
 
 def test_an_error_leaves_the_old_file_and_no_part(tmp_path):

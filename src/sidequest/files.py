@@ -19,6 +19,7 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -62,20 +63,34 @@ def atomic_directory(directory: Path) -> Iterator[Path]:
     directory = Path(os.path.abspath(directory))
     directory.parent.mkdir(parents=True, exist_ok=True)
     remove_parts(directory.parent)
-    part = _part_name(directory)
-    part.mkdir()
-    held = _hold(part)
-    fresh = part / "new"
-    try:
+    with _held_directory(directory) as part:
+        fresh = part / "new"
         fresh.mkdir()
         yield fresh
         if directory.exists():
             os.replace(directory, part / "old")
         os.replace(fresh, directory)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-        if held is not None:
-            os.close(held)
+
+
+@contextmanager
+def temporary_directory(purpose: str) -> Iterator[Path]:
+    """A directory where the system keeps what is temporary, for as long as it is needed. What killed processes have left there is
+    removed, as parts are."""
+    remove_forgotten()
+    with _held_directory(Path(tempfile.gettempdir()) / f"sidequest-{purpose}", mode=0o700) as place:
+        yield place
+
+
+def remove_forgotten() -> None:
+    """Remove the temporary directories of this user's processes that are gone. Others have theirs there too: the name decides."""
+    with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            if re.fullmatch(rf"\.sidequest-[a-z]+\.[0-9a-f]{{8}}\{PART}", entry.name) and entry.is_dir(
+                follow_symlinks=False
+            ):
+                mine = fcntl is None or entry.stat(follow_symlinks=False).st_uid == os.getuid()
+                if mine and not _is_held(Path(entry.path)):
+                    _remove(Path(entry.path))
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -125,12 +140,34 @@ def _new_part(path: Path) -> tuple[Path, int]:
         os.close(handle)
 
 
+@contextmanager
+def _held_directory(path: Path, mode: int = 0o777) -> Iterator[Path]:
+    """A new directory beside a path, held; gone at the end."""
+    while True:
+        part = _part_name(path)
+        part.mkdir(mode)
+        with contextlib.suppress(FileNotFoundError):  # removed between its creation and the lock: once more
+            held = _hold(part)
+            break
+    try:
+        yield part
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        if held is not None:
+            os.close(held)
+
+
 def _hold(part: Path) -> int | None:
     """Hold a directory."""
     if fcntl is None:
         return None
     handle = os.open(part, os.O_RDONLY)
     _lock(handle)
+    try:
+        os.stat(part)
+    except FileNotFoundError:
+        os.close(handle)
+        raise
     return handle
 
 

@@ -29,6 +29,7 @@ from sidequest.files import (
     file_digest,
     file_digests,
     read_json,
+    remove_forgotten,
     remove_parts,
     write_json,
 )
@@ -111,7 +112,8 @@ SHELVES = ("*/??", "states/*", "discriminators/*/*/*/??")  # where entries lie, 
 
 
 def sweep(*, again: bool = False) -> None:
-    """Remove what killed processes have left in the cache: their parts and their locks. Once in a process, unless `again`."""
+    """Remove what killed processes have left: parts and locks in the cache, temporary directories. Once in a process, unless
+    `again`."""
     if again:
         _sweep.cache_clear()
     _sweep(cache_directory())
@@ -119,6 +121,7 @@ def sweep(*, again: bool = False) -> None:
 
 @functools.cache
 def _sweep(directory: Path) -> None:
+    remove_forgotten()
     for shelf in (shelf for pattern in SHELVES for shelf in directory.glob(pattern)):
         remove_parts(shelf)
         for lock in shelf.glob("*.lock"):

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -60,6 +61,7 @@ class Killer:
     def __init__(self, killed: Server, resumed: Server, base: Path) -> None:
         self.killed, self.resumed, self.base = killed, resumed, base
         self.kills = 0
+        self._drawn_by: dict[str, dict[str, Any]] = {}
 
     def prepare(self, case: Case) -> None:
         if not case.whole:
@@ -103,8 +105,7 @@ class Killer:
             done = self.resumed.run(place, case.arguments, planted=(*PLAIN_PAGE, *planted))
         return self._compared(case, place, done, kill, afresh)
 
-    @staticmethod
-    def _compared(case: Case, place: Path, done: Done, kill: Kill, afresh: bool = False) -> str | None:
+    def _compared(self, case: Case, place: Path, done: Done, kill: Kill, afresh: bool = False) -> str | None:
         where = _where(case, kill)
         if done.code != 0 or done.traceback:
             return f"{where}: the same command again ended with {done.code}:\n{done.output}"
@@ -112,12 +113,18 @@ class Killer:
             return f"{where}: processes were left running"
         if found := temporary(place):
             return f"{where}: left over: {', '.join(found)}"
-        found_files = left_by(place)
-        if afresh:  # its page was drawn, with the tables beside it, which the plain page of the whole run lacks
-            found_files = {name: kept for name, kept in found_files.items() if "/tables/" not in name}
-        if other := differences(case.whole, found_files):
+        if other := differences(self._drawn(case) if afresh else case.whole, left_by(place)):
             return f"{where}: other bytes in {', '.join(other)}"
         return None
+
+    def _drawn(self, case: Case) -> dict[str, Any]:
+        """What a fresh process leaves when nobody stops it: the same, with the page drawn and its tables beside it."""
+        if case.name not in self._drawn_by:
+            place = case.begin("drawn")
+            done = run_afresh(place, case.arguments)
+            assert done.code == 0, done.output
+            self._drawn_by[case.name] = left_by(place)
+        return self._drawn_by[case.name]
 
 
 def _where(case: Case, kill: Kill) -> str:

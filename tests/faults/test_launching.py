@@ -132,10 +132,12 @@ def test_bad_input_is_one_sentence(chosen):
 )
 def test_two_processes_that_are_stopped_go_on_to_the_same_weights(who, name, code, chosen, record_property):
     arguments = ["train", "run", "-o", f"{who}-{name}", "--processes", "2"]
+    for_a_time = chosen / "temporary" / f"{who}-{name}"
+    for_a_time.mkdir(parents=True)
     process = subprocess.Popen(
         [sys.executable, "-m", "sidequest", *arguments],
         cwd=chosen / FOLDER,
-        env={**os.environ, **plain_environment(), **place_environment(chosen)},
+        env={**os.environ, **plain_environment(), **place_environment(chosen), "TMPDIR": str(for_a_time)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -146,13 +148,15 @@ def test_two_processes_that_are_stopped_go_on_to_the_same_weights(who, name, cod
     wait_until(lambda: process.poll() is not None or list(out.glob("checkpoints/training/*/record.json")), 200)
     started = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     assert len(started) == 2, process.stdout.read()
+    assert len(list(for_a_time.glob(".sidequest-rank.*"))) == 2  # the caches of both
     os.kill(process.pid if who == "all" else int(started[int(who)]), getattr(signal, name))
     output, _ = process.communicate(timeout=120)
     wait_until(lambda: all(_state(int(each)) in ("", "Z") for each in started))
     assert process.returncode == code, output
     assert "Traceback" not in output, output
-    done = run_afresh(chosen, arguments)
+    done = run_afresh(chosen, arguments, environment={"TMPDIR": str(for_a_time)})
     assert done.code == 0, done.output
+    assert not list(for_a_time.iterdir())
     record_property("kills", 1)
     assert weights(chosen, f"{who}-{name}") == weights(chosen, "whole")
     assert not temporary(chosen)

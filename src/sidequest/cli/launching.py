@@ -83,7 +83,9 @@ def _shell_code(code: int) -> int:
 
 
 def _end(started: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Whatever happens, nobody is left running."""
+    """Whatever happens, nobody is left running, nor what they had for a time."""
+    from sidequest.files import remove_forgotten
+
     for process in started:
         if process.poll() is None:
             with contextlib.suppress(OSError):
@@ -91,6 +93,7 @@ def _end(started: Sequence[subprocess.Popen[bytes]]) -> None:
         process.wait()
         if process.stdin is not None:
             process.stdin.close()
+    remove_forgotten()
 
 
 def _free_port() -> int:

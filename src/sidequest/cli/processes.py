@@ -58,19 +58,18 @@ def own_directory(directory: Path) -> Iterator[Path]:
     if ranks.size() == 1:
         yield directory
         return
-    import tempfile
-
+    from sidequest.files import temporary_directory
     from sidequest.learning.torch.processes import group
     from sidequest.runs.luggage import pack, unpack
 
-    with tempfile.TemporaryDirectory(prefix="sidequest-rank-") as place:
-        os.environ["SIDEQUEST_CACHE"] = str(Path(place) / "cache")
+    with temporary_directory("rank") as place:
+        os.environ["SIDEQUEST_CACHE"] = str(place / "cache")
         files = group().first(pack(directory) if ranks.is_first() and directory.is_dir() else {})
         if ranks.is_first():
             yield directory
             return
         sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
-        mine = Path(place) / "run"
+        mine = place / "run"
         unpack(files, mine)
         yield mine
 

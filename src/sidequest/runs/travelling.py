@@ -6,10 +6,10 @@ What all cells share, the suite's rows and the encoded states, travels once to e
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from sidequest.files import temporary_directory
 from sidequest.records.comparisons import MissingCell, Outcome
 from sidequest.runs.cells import Job, attempt
 from sidequest.runs.luggage import Files, Luggage, pack, unpack
@@ -39,8 +39,8 @@ class ReturnedCell:
 def attempt_away(luggage: Luggage, travelling: TravellingJob) -> ReturnedCell:
     """`attempt` in a directory of this machine."""
     job = travelling.job
-    with tempfile.TemporaryDirectory(prefix="sidequest-") as place:
-        directory = Path(place) / "cell"
+    with temporary_directory("cell") as place:
+        directory = place / "cell"
         unpack(travelling.files, directory)
         cell = attempt(luggage.unpacked(), replace(job, directory=directory))
         if isinstance(cell, MissingCell):

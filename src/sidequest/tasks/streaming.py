@@ -8,7 +8,6 @@ functions for rows in memory (`Examples.fingerprint`, `overlap.repeats`, sorting
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sidequest.errors import DataError
+from sidequest.files import temporary_directory
 from sidequest.tasks.overlap import PART_END, normalised
 
 BATCH = 65_536
@@ -70,8 +70,8 @@ def repeated_rows(path: Path, columns: Sequence[str]) -> tuple[np.ndarray, np.nd
     10⁻¹⁸.
     """
     kind = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<i8")])
-    with tempfile.TemporaryDirectory(prefix="sidequest-rows-") as place:
-        files = [(Path(place) / f"{part}").open("wb") for part in range(PARTS)]
+    with temporary_directory("rows") as place:
+        files = [(place / f"{part}").open("wb") for part in range(PARTS)]
         first = 0
         for batch in batches(path, columns):
             keys = np.empty(len(batch), dtype=kind)
@@ -85,7 +85,7 @@ def repeated_rows(path: Path, columns: Sequence[str]) -> tuple[np.ndarray, np.nd
         repeated, of = [], []
         for number, file in enumerate(files):
             file.close()
-            keys = np.fromfile(Path(place) / f"{number}", dtype=kind)
+            keys = np.fromfile(place / f"{number}", dtype=kind)
             keys = keys[np.lexsort((keys["row"], keys["low"], keys["high"]))]
             new = np.ones(len(keys), dtype=bool)
             new[1:] = (keys["high"][1:] != keys["high"][:-1]) | (keys["low"][1:] != keys["low"][:-1])
