@@ -1,17 +1,21 @@
 """The papers' experiments as commands: `python -m experiments NAME [--small]`, from a checkout of the repository.
 
-One file per experiment with `main(options) -> dict`: it prints its table, writes `results.json` and figures under
-`options.out`, and returns the results as plain data. They are users of the library: nothing in `sidequest` imports them.
+One module per experiment, of which the command uses four functions: `jobs_of(options)` lists its jobs without touching data,
+`shared_of(options)` is what they all need, `run_job(shared, job, needed)` does one, and `show(options, results)` prints the
+tables of those that are done, writes `results.json` and figures under `options.out`, and returns the results as plain data.
+Finished jobs are files of the repository (see `experiments.jobs`). Experiments use the library; nothing in it imports them.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from experiments.jobs import RESULTS, Job, Result, Store, counts, repeat, run_missing
 from sidequest.errors import SettingsError, unknown
 from sidequest.model_settings import EncoderSettings
 
@@ -21,9 +25,11 @@ Model = TypeVar("Model", bound=EncoderSettings)
 @dataclass(frozen=True)
 class Options:
     """small: a size that a laptop does in minutes. data: the directory with the benchmark files, where one is needed.
-    seeds: how many; None takes the experiment's own number. workers: processes at once, one torch thread each.
+    seeds: how many; None takes the experiment's own number. first_seed: they are counted from here.
+    workers: processes at once, one torch thread each. minutes: after so many no further job begins.
     encoder: instead of the experiment's own. primaries, only: of its primaries and of its parts these; None: all.
-        Which experiment takes which of the three stands in `TAKES`."""
+        Which experiment takes which of the three stands in `TAKES`.
+    results: where finished jobs are kept."""
 
     out: Path
     small: bool = False
@@ -33,6 +39,16 @@ class Options:
     encoder: str | None = None
     primaries: tuple[str, ...] | None = None
     only: tuple[str, ...] | None = None
+    first_seed: int = 0
+    minutes: float | None = None
+    results: Path = RESULTS
+
+    def seed_range(self, usual: int) -> range:
+        return range(self.first_seed, self.first_seed + (self.seeds or usual))
+
+    def store(self, experiment: str) -> Store:
+        encoder = "" if self.encoder is None else "-" + re.sub(r"\W+", "-", self.encoder).strip("-")
+        return Store(experiment, ("small" if self.small else "full") + encoder, self.results)
 
     def with_encoder(self, model: Model) -> Model:
         """A model's settings with the encoder that was asked for."""
@@ -68,21 +84,57 @@ EXPERIMENTS: dict[str, str] = {
 # What an experiment can be narrowed or changed by.
 TAKES: dict[str, tuple[str, ...]] = {
     "autosem": ("encoder", "primaries"),
-    "policies": ("encoder",),
+    "policies": ("encoder", "only"),
     "nlu": ("encoder",),
     "gradts": ("encoder", "primaries", "only"),
-    "similarity": ("encoder", "primaries"),
+    "similarity": ("encoder", "primaries", "only"),
 }
 FLAGS = {"encoder": "--encoder", "primaries": "--primary", "only": "--only"}
 
 
 def run(name: str, options: Options) -> dict[str, Any]:
-    """Run an experiment by name."""
+    """Run what is missing of an experiment, and show what there is."""
+    module = checked(name, options)
+    jobs = module.jobs_of(options)
+    found: dict[str, Result] = run_missing(
+        module.run_job,
+        module.shared_of(options),
+        jobs,
+        options.store(name),
+        workers=options.workers,
+        minutes=options.minutes,
+    )
+    if missing := len(jobs) - len(found):
+        print(f"{missing} of {len(jobs)} jobs are missing; the same command goes on with them")
+    return module.show(options, found)
+
+
+def run_again(name: str, options: Options, method: str) -> bool:
+    """Repeat one stored job of a method under today's code."""
+    module = checked(name, options)
+    return repeat(module.run_job, module.shared_of(options), module.jobs_of(options), options.store(name), method)
+
+
+def status_lines(options: Options) -> list[str]:
+    """What there is and what is missing, by experiment and size."""
+    lines = []
+    for name in EXPERIMENTS:
+        module = importlib.import_module(f"experiments.{name}")
+        for small in (True, False):
+            sized = replace(options, small=small)
+            jobs: list[Job] = module.jobs_of(sized)
+            found = counts(sized.store(name), jobs)
+            told = ", ".join(f"{count} {state}" for state, count in found.items() if count)
+            lines.append(f"{name:12} {'small' if small else 'full':6} {len(jobs):5} jobs: {told}")
+    return lines
+
+
+def checked(name: str, options: Options) -> Any:
+    """The module of an experiment that takes these options."""
     if name not in EXPERIMENTS:
         raise unknown("experiment", name, EXPERIMENTS)
     for field, flag in FLAGS.items():
         if getattr(options, field) is not None and field not in TAKES.get(name, ()):
             able = ", ".join(other for other, fields in TAKES.items() if field in fields)
             raise SettingsError(f"{flag}: the experiment {name!r} takes none; {able} do")
-    main: Callable[[Options], dict[str, Any]] = importlib.import_module(f"experiments.{name}").main
-    return main(options)
+    return importlib.import_module(f"experiments.{name}")

@@ -1,27 +1,30 @@
 """`python -m experiments bandit`: the MTL bandit of Glover & Hokamp 2019 (Sec. 4.1, Figure 1), and what its result depends on.
 
-Three parts. The paper's experiment: one environment, ten seeds, five policies (and the best fixed one). Ten environments with one
-seed each, because the draw of the environment decides more than the seed does. And how the counterfactual policy depends on
-the length T, on λ, and on which logs are kept. `--small` is the first part alone.
+Three parts. The paper's experiment: one environment, ten seeds, five policies (and the best fixed one), beside them the
+counterfactual policy with each of the paper's λ, and a random search that costs as much as the counterfactual method. Ten
+environments with one seed each, because the draw of the environment decides more than the seed does. And how the counterfactual
+policy depends on the length T, on λ, and on which logs are kept. `--small` is the first part alone.
 """
 
 from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from experiments import Options
+from experiments.jobs import Job
 from sidequest.files import write_json
 from sidequest.methods.base import Method
 from sidequest.methods.policies.counterfactual import Counterfactual, CounterfactualSettings
 from sidequest.methods.policies.exp3s import Exp3S, Exp3SSettings
 from sidequest.methods.policies.log import read_log
 from sidequest.numerics.off_policy import LogSums, improve_policy, improvement_rewards
+from sidequest.numerics.statistics import paired_comparison
 from sidequest.recipe import Recipe
 from sidequest.report.images import save
 from sidequest.report.policies import scores_over_time
@@ -37,32 +40,61 @@ ENVIRONMENTS = 10
 LENGTHS = (500, 2000, 8000)
 ENTROPY_WEIGHTS = (0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 1.0)
 TRAIN = TrainSettings(epochs=1)  # a trial looks at its score once, at the end
+PARTS = ("one environment", "ten environments", "dependence")
+PAPER_WEIGHTS = (0.1, 0.15, 0.2, 0.25)
+PAPER_POLICIES = ("best fixed", "oracle", "counterfactual", "exp3s", "random", "size")  # of the figure
 POINTS = 100  # of each curve in the figure
 # The oracle ignores forgetting, so in some environments it is far from the best fixed policy, and learning beats it. The paper
 # finds the oracle on top, so its environment was not one of those: take the first whose oracle is this close to the best.
 LARGEST_ORACLE_GAP = 0.02
 
 
-def main(options: Options) -> dict[str, Any]:
-    seeds = options.seeds or SEEDS
-    number = paper_environment()
-    experiment = run_policies(number, seeds)
-    print(f"One environment (number {number}), T = {STEPS}, {seeds} seeds: average score after the last step")
-    print(policy_table(experiment["final"]))
-    gaps = np.subtract(experiment["final"]["counterfactual"], experiment["final"]["random"])
-    print(
-        f"counterfactual above random in {int((gaps > 0).sum())} of {seeds} seeds, by {np.median(gaps):.3f} (median)\n"
-    )
-    results: dict[str, Any] = {"environment": number, "steps": STEPS, "seeds": seeds, "experiment": experiment}
-    title = "MTL bandit: average score over time (median and range over seeds)"
-    save(scores_over_time(experiment["curves"], title, "average score of 8 arms"), options.out / "bandit")
-    if not options.small:
-        results["environments"] = environments = run_environments()
+def jobs_of(options: Options) -> list[Job]:
+    facts = {
+        "steps": STEPS,
+        "seeds": list(options.seed_range(SEEDS)),
+        "weights": ENTROPY_WEIGHTS,
+        "cma": CMA_ITERATIONS,
+    }
+    some = PARTS[:1] if options.small else PARTS
+    return [Job("policies", part, options.first_seed, facts) for part in some]
+
+
+def shared_of(options: Options) -> list[int]:
+    return list(options.seed_range(SEEDS))
+
+
+def run_job(seeds: list[int], job: Job, needed: Mapping[str, Any]) -> dict[str, Any]:
+    if job.task == "one environment":
+        number = paper_environment()
+        return {"environment": number, **run_policies(number, seeds)}
+    return {"rows": run_environments() if job.task == "ten environments" else run_dependence()}
+
+
+def show(options: Options, found: Mapping[str, Any]) -> dict[str, Any]:
+    parts = {kept["task"]: kept for kept in found.values()}
+    results: dict[str, Any] = {"steps": STEPS}
+    if (one := parts.get("one environment")) is not None:
+        final = one["final"]
+        print(f"One environment (number {one['environment']}), T = {STEPS}: average score after the last step")
+        print(policy_table(final))
+        rows = [
+            {"policy": f"counterfactual − {other}", **vars(paired_comparison(final["counterfactual"], final[other]))}
+            for other in final
+            if other != "counterfactual" and len(final[other]) > 1
+        ]
+        print(difference_table(rows))
+        title = "MTL bandit: average score over time (median and range over seeds)"
+        save(scores_over_time(one["curves"], title, "average score of 8 arms"), options.out / "bandit")
+        results["experiment"] = {"final": final, "differences": rows, "environment": one["environment"]}
+    if (ten := parts.get("ten environments")) is not None:
         print(f"{ENVIRONMENTS} environments, one seed each: average score after the last step")
-        print(environment_table(environments) + "\n")
-        results["dependence"] = dependence = run_dependence()
+        print(environment_table(ten["rows"]) + "\n")
+        results["environments"] = ten["rows"]
+    if (dependence := parts.get("dependence")) is not None:
         print(f"Counterfactual minus random by λ and T: mean over {ENVIRONMENTS} environments (in how many above 0)")
-        print(dependence_table(dependence))
+        print(dependence_table(dependence["rows"]))
+        results["dependence"] = dependence["rows"]
     write_json(options.out / "results.json", results, seal=False)
     return results
 
@@ -85,9 +117,9 @@ def paper_environment() -> int:
     return next(number for number in itertools.count() if oracle_gap(environment_of(number)) < LARGEST_ORACLE_GAP)
 
 
-def run_policies(number: int, seeds: int) -> dict[str, Any]:
+def run_policies(number: int, seeds: Sequence[int]) -> dict[str, Any]:
     """All policies in one environment: `final` scores by seed, and `curves` over time."""
-    environment = environment_of(number)
+    environment, count = environment_of(number), len(seeds)
     fixed = {
         "random": np.full(ARMS, 1 / ARMS),
         "size": environment.sizes / environment.sizes.sum(),
@@ -95,27 +127,42 @@ def run_policies(number: int, seeds: int) -> dict[str, Any]:
         "best fixed": environment.best_policy(),
     }
     runs = {
-        name: draw([policy] * seeds, STEPS, np.random.default_rng([number, index]))
+        name: draw([policy] * count, STEPS, np.random.default_rng([number, index, seeds[0]]))
         for index, (name, policy) in enumerate(fixed.items())
     }
-    runs["exp3s"] = np.stack([online_run(environment, seed) for seed in range(seeds)], axis=1)
-    recipes = [learn_counterfactual(environment, seed) for seed in range(seeds)]
-    learned = [policy_of(recipe, environment) for recipe in recipes]
-    runs["counterfactual"] = draw(learned, STEPS, np.random.default_rng([number, len(fixed)]))
+    runs["exp3s"] = np.stack([online_run(environment, seed) for seed in seeds], axis=1)
+    recipes = [learn_counterfactual(environment, seed) for seed in seeds]
+    learned = {"counterfactual": [policy_of(recipe, environment) for recipe in recipes]}
+    for weight in PAPER_WEIGHTS:
+        found = [learn_counterfactual(environment, seed, (weight,)) for seed in seeds]
+        learned[f"counterfactual, λ = {weight:g}"] = [policy_of(recipe, environment) for recipe in found]
+    learned["random search"] = [searched(environment, seed, 1.0) for seed in seeds]
+    learned["random search near uniform"] = [searched(environment, seed, 8.0) for seed in seeds]
+    for index, (name, policies) in enumerate(learned.items()):
+        runs[name] = draw(policies, STEPS, np.random.default_rng([number, len(fixed) + index, seeds[0]]))
     final, curves = {}, {}
     steps = np.linspace(0, STEPS - 1, POINTS).astype(int)
-    for name in ("best fixed", "oracle", "counterfactual", "exp3s", "random", "size"):
-        means = replay([environment] * seeds, runs[name])[1]
-        final[name] = means[-1].tolist()
-        shown = means[steps]
-        curves[name] = {
-            "step": (steps + 1).tolist(),
-            "median": np.median(shown, axis=1).tolist(),
-            "low": shown.min(axis=1).tolist(),
-            "high": shown.max(axis=1).tolist(),
-        }
+    for name in ("best fixed", "oracle", *learned, "exp3s", "random", "size"):
+        means = replay([environment] * count, runs[name])[1]
+        final[name] = means[-1].round(6).tolist()
+        shown = means[steps].round(5)
+        if name in PAPER_POLICIES:
+            curves[name] = {
+                "step": (steps + 1).tolist(),
+                "median": np.median(shown, axis=1).tolist(),
+                "low": shown.min(axis=1).tolist(),
+                "high": shown.max(axis=1).tolist(),
+            }
     chosen = [recipe.evidence["entropy_weight"] for recipe in recipes]
     return {"final": final, "curves": curves, "entropy_weights": chosen, "oracle_gap": oracle_gap(environment)}
+
+
+def searched(environment: BanditEnvironment, seed: int, concentration: float) -> np.ndarray:
+    """The best of as many random policies as the counterfactual method pays runs: one log and one run for each λ, twice."""
+    rng = np.random.default_rng([seed, 2019])
+    policies = list(rng.dirichlet(np.full(ARMS, concentration), size=2 * (1 + len(ENTROPY_WEIGHTS))))
+    scores = replay([environment] * len(policies), draw(policies, STEPS, rng))[1][-1]
+    return np.asarray(policies[int(np.argmax(scores))])
 
 
 def draw(policies: Sequence[np.ndarray], steps: int, rng: np.random.Generator) -> np.ndarray:
@@ -133,10 +180,10 @@ def online_run(environment: BanditEnvironment, seed: int) -> np.ndarray:
     return log.steps["task"].astype(np.int64)
 
 
-def learn_counterfactual(environment: BanditEnvironment, seed: int) -> Recipe:
-    settings = CounterfactualSettings(
-        steps=environment.steps, cma_iterations=CMA_ITERATIONS, entropy_weights=ENTROPY_WEIGHTS
-    )
+def learn_counterfactual(
+    environment: BanditEnvironment, seed: int, weights: tuple[float, ...] = ENTROPY_WEIGHTS
+) -> Recipe:
+    settings = CounterfactualSettings(steps=environment.steps, cma_iterations=CMA_ITERATIONS, entropy_weights=weights)
     return run(Counterfactual(settings, seed=seed), environment)
 
 
@@ -158,7 +205,7 @@ def run_environments() -> list[dict[str, Any]]:
     """One seed in each of several environments."""
     rows = []
     for number in range(ENVIRONMENTS):
-        found = run_policies(number, 1)
+        found = run_policies(number, [0])
         final = {name: scores[0] for name, scores in found["final"].items()}
         rows.append({"environment": number, "oracle_gap": found["oracle_gap"], **final})
     return rows
@@ -220,6 +267,11 @@ def policy_table(final: dict[str, list[float]]) -> str:
         [name, f"{np.median(scores):.3f}", f"{min(scores):.3f}", f"{max(scores):.3f}"] for name, scores in final.items()
     ]
     return markdown_table(["policy", "median", "lowest", "highest"], rows)
+
+
+def difference_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    table = [[row["policy"], f"{row['mean']:+.4f}", f"{row['low']:+.4f} to {row['high']:+.4f}"] for row in rows]
+    return markdown_table(["paired over seeds", "mean", "95 % interval"], table)
 
 
 def environment_table(rows: list[dict[str, Any]]) -> str:

@@ -1,12 +1,13 @@
-"""`python -m experiments gradts`: GradTS's experiments (Ma et al. 2021, Tables 2 to 6 and 9, Figures 1 to 4).
+"""`python -m experiments gradts`: GradTS's experiments (Ma et al. 2021, Tables 2 to 6 and 9, Figures 1 to 4), and a direct test.
 
 Three sets of candidates: eight classification tasks of GLUE; these and MELD, a task that is difficult for the encoder; and GLUE
-with regression (STS-B) and tagging (POS, NER, chunking). The sets run one after another on one cache, so the second and third
-show what is reused when candidates are added.
+with regression (STS-B) and tagging (POS, NER, chunking). Whatever a method chooses is trained in one mixture, all chosen rows.
+The direct test trains the primary with each candidate alone (`with TASK`) and asks whether Kendall's τ of the heads ranks
+candidates as their true gains do. No table is shown for a primary that the model has not learned.
 
 Full size is the paper's model and training (bert-base-cased, 7 epochs, 5e-5) with every task as the primary, over three seeds;
-Dyadic-MELD is left out, since its text is MELD's. `--small` takes three layers of MiniLM, 240 labelled rows per task and two
-primaries.
+Dyadic-MELD is left out, since its text is MELD's. The paper's six backbones are six commands (`--encoder`), whose results then
+stand beside each other. `--small` takes three layers of MiniLM, 200 training rows of each of six tasks and two primaries.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from typing import Any
 import numpy as np
 
 from experiments import Options
+from experiments.cells import by_seed, claims, claims_table, mean_and_deviation, outcome_result, recipe_result
 from experiments.data import data_directory
 from experiments.gradts_suites import (
     GRADTS,
+    TUNED,
+    WITH,
     GradTSPlan,
     TaskSet,
     full_plan,
@@ -31,38 +35,34 @@ from experiments.gradts_suites import (
     small_plan,
     with_all_rows,
 )
+from experiments.jobs import Job, Result
+from experiments.rank_test import RankTest, rank_test
 from sidequest.files import read_json, write_json
-from sidequest.recipe import Recipe
-from sidequest.records.comparisons import Comparison, Outcome
+from sidequest.recipe import Phase, Recipe
 from sidequest.records.runs import SelectionRecord
 from sidequest.report import gradts as figures
 from sidequest.report.images import save
 from sidequest.report.tables import markdown_table
-from sidequest.runs.cells import Job, run_job
-from sidequest.runs.peak_memory import PeakMemory
+from sidequest.runs import cells
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
-from sidequest.runs.summarising import summarise
-from sidequest.search.executors import run_jobs
 from sidequest.tasks.task import Task
 
 SIZED_LIKE = "gradts-trial"  # `random-subset` draws as many tasks as this method chose
+THRESHOLDS = tuple(np.arange(0.30, 0.80, 0.05).round(2).tolist())  # that `gradts-thres, tuned` tries on *select*
+# Table 2, in per cent: GradTS-trial, GradTS-fg, single, all tasks
+PAPER = {
+    "cola": ("61.81", "62.66", "51.00", "46.50"),
+    "mrpc": ("82.35/87.32", "83.33/88.40", "78.19/84.58", "78.92/84.91"),
+    "mnli": ("83.53/83.42", "83.51/84.06", "83.52/83.88", "83.24/83.34"),
+    "qnli": ("90.66", "90.85", "90.26", "90.52"),
+    "qqp": ("90.65/87.39", "90.72/87.47", "90.34/87.15", "89.37/85.72"),
+}
 
 
-def main(options: Options) -> dict[str, Any]:
-    data = data_directory(options)
-    plan = chosen_parts(small_plan(options.seeds) if options.small else full_plan(options.seeds), options)
-    tasks = load_tasks(plan, data)
-    results: dict[str, Any] = {"model": plan.model.model_dump(mode="json"), "train": plan.train.model_dump(mode="json")}
-    for part in plan.parts:
-        found = run_part(plan, part, tasks, options)
-        results[part.name] = show_part(plan, part, tasks, found, options.out / part.name)
-    write_json(options.out / "results.json", results, seal=False)
-    return results
-
-
-def chosen_parts(plan: GradTSPlan, options: Options) -> GradTSPlan:
+def plan_of(options: Options) -> GradTSPlan:
     """The parts, primaries and encoder that were asked for."""
+    plan = small_plan() if options.small else full_plan()
     known = dict.fromkeys(name for part in plan.parts for name in part.primaries)
     primaries, parts = options.of_primaries(list(known)), options.of_parts([part.name for part in plan.parts])
     kept = [
@@ -73,202 +73,223 @@ def chosen_parts(plan: GradTSPlan, options: Options) -> GradTSPlan:
     return replace(plan, parts=tuple(part for part in kept if part.primaries), model=options.with_encoder(plan.model))
 
 
+def jobs_of(options: Options) -> list[Job]:
+    plan = plan_of(options)
+    return [
+        _job(plan, part, primary, method, seed)
+        for part in plan.parts
+        for primary in part.primaries
+        for seed in options.seed_range(plan.seeds)
+        for method in (*part.methods, *(WITH + name for name in part.tasks if part.direct and name != primary))
+    ]
+
+
+def _job(plan: GradTSPlan, part: TaskSet, primary: str, method: str, seed: int) -> Job:
+    facts = {
+        "tasks": part.tasks,
+        "model": plan.model.model_dump(mode="json"),
+        "train": plan.train.model_dump(mode="json"),
+        "rows": [plan.limit, plan.report_limit],
+        "settings": dict(plan.settings.get(method, {})),
+    }
+    chooses = method not in ("single", "all") and not method.startswith(WITH)
+    task = f"{part.name}/{primary}"
+    needs = Job(SIZED_LIKE, task, seed).name if method == "random-subset" else None
+    needs = Job("gradts-thres", task, seed).name if method == TUNED else needs
+    return Job(method, task, seed, facts, chooses=chooses, needs=needs)
+
+
 @dataclass(frozen=True)
-class Measured:
-    """An outcome with what it cost here. minutes: all that the method asked for, also what was found in the caches."""
-
-    outcome: Outcome
-    minutes: float
-    peak: int | None
-    reuse: dict[str, Any]
+class Shared:
+    plan: GradTSPlan
+    tasks: Mapping[str, Task]
+    out: Path
 
 
-def run_part(plan: GradTSPlan, part: TaskSet, tasks: Mapping[str, Task], options: Options) -> dict[str, list[Measured]]:
-    """All methods and seeds for each primary."""
-    found: dict[str, list[Measured]] = {}
+def shared_of(options: Options) -> Shared:
+    plan = plan_of(options)
+    return Shared(plan, load_tasks(plan, data_directory(options)), options.out)
+
+
+def run_job(shared: Shared, job: Job, needed: Mapping[str, Result]) -> Result:
+    name, primary = job.task.split("/")
+    part = next(each for each in shared.plan.parts if each.name == name)
+    setup = setup_of(shared.plan, part, shared.tasks, primary)
+    if job.method.startswith(WITH):
+        return recipe_result(setup, together(setup, (job.method.removeprefix(WITH),)), job.seed)
+    given = next(iter(needed.values()), None)
+    if job.method == TUNED:
+        assert given is not None
+        return tuned(setup, given["tau"], job.seed)
+    settings = dict(shared.plan.settings.get(job.method, {}))
+    if given is not None:
+        settings["size"] = max(1, len(given["auxiliaries"]))
+    place = shared.out / name / primary / job.method / f"seed-{job.seed}"
+    return chosen_result(setup, job.method, settings, job.seed, place)
+
+
+def together(setup: Setup, auxiliaries: Sequence[str]) -> Recipe:
+    """Some tasks with all their rows, in the mixture that every choice has."""
+    primary = setup.suite.primary
+    recipe = Recipe(
+        method="given", primary=primary, phases=(Phase(shares=dict.fromkeys((primary, *auxiliaries), 1.0)),)
+    )
+    return with_all_rows(recipe, _rows(setup))
+
+
+def _rows(setup: Setup) -> dict[str, int]:
+    return {name: len(task.train) for name, task in setup.suite.tasks.items()}
+
+
+def tuned(setup: Setup, tau: Mapping[str, float], seed: int) -> Result:
+    """The threshold whose tasks do best on *select*, as the paper tunes it on held-out train rows; a tie takes fewer tasks."""
+    sets = {tuple(sorted(name for name, value in tau.items() if value >= limit)) for limit in THRESHOLDS}
+    found = {names: recipe_result(setup, together(setup, names), seed) for names in sorted(sets, key=len)}
+    best = max(found.values(), key=lambda each: each["select"])
+    cost = sum(each["x"]["train"] for each in found.values())
+    return {**best, "x": {"choose": round(cost, 3), "train": best["x"]["train"]}}
+
+
+def chosen_result(setup: Setup, method: str, settings: Mapping[str, Any], seed: int, place: Path) -> Result:
+    """A method's choice, trained in the mixture that all methods share, so that choices are compared and not mixtures."""
+    import torch
+
+    torch.set_num_threads(1)
+    choice = place / "choice"
+    recipe = select(setup, method, settings=dict(settings), seed=seed, directory=choice)
+    made = with_all_rows(recipe, _rows(setup))
+    made.write(place / "recipe.json")
+    outcome = cells.run_job(setup, cells.Job(method, dict(settings), seed, place, selected=True))
+    selection = SelectionRecord.read(choice)
+    minutes = (sum(task.seconds for task in selection.meter.tasks.values()) + outcome.training.seconds) / 60
+    reuse = {**selection.heads, "trials": selection.meter.trials, "trials_reused": selection.meter.trials_reused}
+    found = outcome_result(outcome, made) | {
+        "minutes": round(minutes, 3),
+        "peak": outcome.peak_memory,
+        "reuse": reuse,
+    }
+    if "tau" in recipe.evidence:
+        found["tau"] = {name: round(value, 5) for name, value in recipe.evidence["tau"].items()}
+    kept = {name: each["share"] for name, each in recipe.evidence.get("instances", {}).items()}
+    return found | ({"row_shares": kept} if kept else {})
+
+
+def show(options: Options, found: Mapping[str, Result]) -> dict[str, Any]:
+    plan, results = plan_of(options), {}
+    tasks = load_tasks(plan, data_directory(options)) if found else {}
+    for part in plan.parts:
+        mine = {key: kept for key, kept in found.items() if kept["task"].startswith(f"{part.name}/")}
+        if mine:
+            results[part.name] = show_part(part, tasks, mine)
+            draw(part, options.out)
+    table = backbones(options)
+    if len(table) > 1:
+        print("\nBackbones: points above single, mean over primaries and seeds (Table 9)")
+        print(markdown_table(["encoder", *GRADTS], [[name, *cells] for name, cells in table.items()]))
+    write_json(options.out / "results.json", results, seal=False)
+    return results
+
+
+def show_part(part: TaskSet, tasks: Mapping[str, Task], found: Mapping[str, Result]) -> dict[str, Any]:
+    """Print the tables of one set of candidates and return the numbers."""
+    print(f"\n{part.name} ({part.table} in form): {len(part.tasks)} tasks, scores on report in per cent")
+    learned = {}
     for primary in part.primaries:
-        setup = setup_of(plan, part, tasks, primary)
-        out = options.out / part.name / primary
-        later = [name for name in part.methods if name == "random-subset"]
-        first = [name for name in part.methods if name not in later]
-        done = _run(setup, [_job(plan, name, seed, out) for seed in range(part.seeds) for name in first], options)
-        sizes = {m.outcome.seed: len(m.outcome.auxiliaries) for m in done if m.outcome.method == SIZED_LIKE}
-        jobs = [
-            _job(plan, name, seed, out, size=max(1, sizes.get(seed, 1))) for seed in range(part.seeds) for name in later
-        ]
-        found[primary] = done + _run(setup, jobs, options)
-    return found
-
-
-def _job(plan: GradTSPlan, method: str, seed: int, out: Path, **settings: Any) -> Job:
-    return Job(method, {**plan.settings.get(method, {}), **settings}, seed, out / method / f"seed-{seed}")
-
-
-def _run(setup: Setup, jobs: list[Job], options: Options) -> list[Measured]:
-    found: list[Measured | None] = [None] * len(jobs)
-    for index, measured in run_jobs(measured_job, setup, jobs, options.workers):
-        outcome = measured.outcome
-        chosen = ", ".join(outcome.auxiliaries) or "none"
-        place = f"{setup.suite.name} {setup.suite.primary} {outcome.method} seed {outcome.seed}"
-        print(f"{place}: {outcome.score:.3f}, {outcome.x:.1f}x, with {chosen}", flush=True)
-        found[index] = measured
-    return [measured for measured in found if measured is not None]
-
-
-def measured_job(setup: Setup, job: Job) -> Measured:
-    """One method on one seed, with its peak memory and what it found in the caches; an earlier call's numbers if it is done.
-
-    What it chose is trained in the mixture that all methods share, so that choices are compared and not mixtures.
-    """
-    path, choice = job.directory / "measured.json", job.directory / "choice"
-    with PeakMemory() as memory:
-        recipe = select(setup, job.method, settings=job.settings, seed=job.seed, directory=choice)
-        rows = {name: len(task.train) for name, task in setup.suite.tasks.items()}
-        with_all_rows(recipe, rows).write(job.directory / "recipe.json")
-        outcome = run_job(setup, replace(job, selected=True))
-    if not path.exists():
-        selection = SelectionRecord.read(choice)
-        chosen = sum(task.seconds for task in selection.meter.tasks.values())
-        seconds = chosen + outcome.training.seconds
-        reuse = {
-            **selection.heads,
-            "trials": selection.meter.trials,
-            "trials_reused": selection.meter.trials_reused,
-        }
-        write_json(path, {"minutes": seconds / 60, "peak": memory.peak, "reuse": reuse})
-    return Measured(outcome, **read_json(path))
-
-
-def show_part(
-    plan: GradTSPlan, part: TaskSet, tasks: Mapping[str, Task], found: Mapping[str, list[Measured]], out: Path
-) -> dict[str, Any]:
-    """Print the tables of one set of candidates, draw its figures, and return the numbers."""
-    seeds = list(range(part.seeds))
-    comparisons = {
-        primary: summarise(
-            setup_of(plan, part, tasks, primary), [m.outcome for m in measured], list(part.methods), seeds
-        )
-        for primary, measured in found.items()
-    }
-    count = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
-    learned = {
-        primary: has_learned(tasks[primary], [m.outcome.score for m in measured if m.outcome.method == "single"])
-        for primary, measured in found.items()
-    }
-    print(f"\n{part.name} ({part.table} in form): {len(part.tasks)} tasks, {count}, scores on report in per cent")
-    for primary in (name for name, enough in learned.items() if not enough):
-        print(f"{primary}: no table, single is not above the best constant answer: no choice can be told from another")
-    if shown := {primary: measured for primary, measured in found.items() if learned[primary]}:
-        print(score_table(part, shown, comparisons))
-    print("\nCost: x in single-task runs of the primary; minutes and memory relative to single")
-    print(cost_table(part, found))
-    print("\nChosen (share of rows where not all)")
-    for line in chosen_lines(part, out, seeds):
-        print(line)
-    print("\nReused")
-    for line in reuse_lines(found):
-        print(line)
-    for primary, comparison in comparisons.items():
-        print(f"{primary}: {comparison.verdict}")
-    draw(part, out)
-    return {
-        "seeds": seeds,
-        "learned": learned,
-        "comparisons": {primary: comparison.to_json() for primary, comparison in comparisons.items()},
-        "measured": {
-            primary: [
-                {
-                    "method": m.outcome.method,
-                    "seed": m.outcome.seed,
-                    "minutes": m.minutes,
-                    "peak": m.peak,
-                    "reuse": m.reuse,
-                }
-                for m in measured
-            ]
-            for primary, measured in found.items()
-        },
-    }
-
-
-def score_table(part: TaskSet, found: Mapping[str, list[Measured]], comparisons: Mapping[str, Comparison]) -> str:
-    """Rows as in Tables 2 and 4 to 6: methods; columns: primaries, every metric of each, and the verdict against single."""
-    rows = []
-    for method in part.methods:
-        cells = [method]
-        for primary, measured in found.items():
-            reports = [m.outcome.report for m in measured if m.outcome.method == method]
-            cells.append("/".join(f"{100 * np.mean([r[name] for r in reports]):.1f}" for name in reports[0]))
-            row = next(row for row in comparisons[primary].rows if row.method == method)
-            cells.append("" if method == "single" else f"{100 * row.difference:+.1f}")
-        rows.append(cells)
-    header = ["", *(cell for primary in found for cell in (primary, "− single"))]
-    return markdown_table(header, rows)
-
-
-def cost_table(part: TaskSet, found: Mapping[str, list[Measured]]) -> str:
-    """Tables 3 and 10: the mean over primaries and seeds. `here` is without what was found in caches."""
-
-    def mean(method: str, value: Any) -> float:
-        return float(np.mean([value(m) for measured in found.values() for m in measured if m.outcome.method == method]))
-
-    minutes, peak = mean("single", lambda m: m.minutes), mean("single", lambda m: m.peak or 0)
-    rows = []
-    for method in part.methods:
-        memory = f"{mean(method, lambda m: m.peak or 0) / peak:.2f}" if peak else "–"
-        rows.append(
-            [
-                method,
-                f"{mean(method, lambda m: m.outcome.selection.x):.1f}",
-                f"{mean(method, lambda m: m.outcome.training.x):.1f}",
-                f"{mean(method, lambda m: m.minutes) / minutes:.1f}",
-                f"{mean(method, lambda m: m.outcome.seconds / 60) / minutes:.1f}",
-                memory,
-            ]
-        )
-    return markdown_table(["", "x to choose", "x to train", "minutes", "here", "memory"], rows)
-
-
-def chosen_lines(part: TaskSet, out: Path, seeds: Sequence[int]) -> list[str]:
-    lines = []
-    for primary in part.primaries:
-        for method in part.methods:
-            for seed in seeds if method not in ("single", "all") else ():
-                recipe = Recipe.read(out / primary / method / f"seed-{seed}" / "recipe.json")
-                kept = {n: e["share"] for n, e in recipe.evidence.get("instances", {}).items()}
-                shown = [f"{name} {kept[name]:.0%}" if name in kept else name for name in recipe.auxiliaries]
-                tau = recipe.evidence.get("tau", {})
-                ranked = ", ".join(f"{name} {tau[name]:.2f}" for name in recipe.evidence["ranking"]) if tau else ""
-                lines.append(
-                    f"{primary} {method} seed {seed}: {', '.join(shown) or 'none'}" + (f"   τ: {ranked}" if tau else "")
+        single = list(by_seed(found, f"{part.name}/{primary}", "single").values())
+        if single:
+            learned[primary] = has_learned(tasks[primary], single)
+            if not learned[primary]:
+                print(
+                    f"{primary}: no table, single is not above the best constant answer: choices cannot be told apart"
                 )
-    return lines
+    able = [primary for primary, enough in learned.items() if enough]
+    for primary in able:
+        print(score_table(part, primary, found))
+    pairs = [
+        (f"{part.name}/{primary}", method, baseline)
+        for primary in able
+        for method in GRADTS
+        for baseline in ("single", "all", "random-subset")
+    ]
+    if claimed := claims(found, pairs):
+        print(claims_table(claimed))
+    direct = rank_test({name: _taus_and_gains(part, name, found) for name in able}) if part.direct else None
+    if direct is not None:
+        print(told(direct))
+    return {"learned": learned, "claims": claimed, "direct": None if direct is None else vars(direct)}
 
 
-def reuse_lines(found: Mapping[str, list[Measured]]) -> list[str]:
-    lines = []
-    for primary, measured in found.items():
-        for m in measured:
-            if m.outcome.method in GRADTS:
-                heads = "; ".join(
-                    f"{what} {len(m.reuse[what])} ({', '.join(m.reuse[what])})" for what in ("reused", "computed")
-                )
-                trials = f"trials: {m.reuse['trials_reused']} of {m.reuse['trials']} reused"
-                lines.append(f"{primary} {m.outcome.method} seed {m.outcome.seed}: heads {heads}; {trials}")
-    return lines
+def score_table(part: TaskSet, primary: str, found: Mapping[str, Result]) -> str:
+    """Rows as in Tables 2 and 4 to 6, with every metric, what was chosen, and the cost (Tables 3 and 10)."""
+    task, rows = f"{part.name}/{primary}", []
+    methods = dict.fromkeys(kept["method"] for kept in found.values() if kept["task"] == task)
+    for method in methods:
+        mine = [kept for kept in found.values() if kept["task"] == task and kept["method"] == method]
+        reports = "/".join(mean_and_deviation([k["metrics"][name] for k in mine]) for name in mine[0]["metrics"])
+        chosen = "; ".join(", ".join(kept["auxiliaries"]) or "none" for kept in mine)
+        x = [f"{np.mean([kept['x'][what] for kept in mine]):.1f}" for what in ("choose", "train")]
+        minutes = [kept["minutes"] for kept in mine if "minutes" in kept]
+        rows.append([method, str(len(mine)), reports, *x, f"{np.mean(minutes):.1f}" if minutes else "", chosen])
+    if primary in PAPER:
+        for name, score in zip(("gradts-trial", "gradts-fg", "single", "all"), PAPER[primary], strict=True):
+            rows.append([f"paper: {name}", "", score, "", "", "", ""])
+    return markdown_table([primary, "seeds", "report", "x to choose", "x to train", "minutes", "chosen"], rows)
+
+
+def _taus_and_gains(part: TaskSet, primary: str, found: Mapping[str, Result]) -> dict[str, tuple[float, float]]:
+    """By candidate, over the seeds that are done: τ, and the gain on *report* of training with it alone."""
+    task = f"{part.name}/{primary}"
+    taus = [kept["tau"] for kept in found.values() if kept["task"] == task and kept["method"] == "gradts-thres"]
+    single, pairs = by_seed(found, task, "single"), {}
+    for name in (each for each in part.tasks if each != primary and taus):
+        beside = by_seed(found, task, WITH + name)
+        if both := sorted({*single} & {*beside}):
+            gain = float(np.mean([beside[seed] - single[seed] for seed in both]))
+            pairs[name] = (float(np.mean([each[name] for each in taus])), gain)
+    return pairs
+
+
+def told(test: RankTest) -> str:
+    each = ", ".join(f"{name} {value:+.2f}" for name, value in test.by_primary.items())
+    return f"Spearman's correlation of τ with true gains: {each}; mean {test.mean:+.2f}, p = {test.p_value:.3f} (permutations)"
+
+
+def backbones(options: Options) -> dict[str, list[str]]:
+    """Table 9: by encoder whose results are at hand, what each variant gains over `single`."""
+    size, rows = "small" if options.small else "full", {}
+    for place in sorted((options.results / "gradts").glob(f"{size}*")):
+        kept = [read_json(path) for path in sorted(place.glob("*.json"))]
+        single = {(each["task"], each["seed"]): each["report"] for each in kept if each["method"] == "single"}
+        cells = []
+        for method in GRADTS:
+            gains = [
+                each["report"] - single[each["task"], each["seed"]]
+                for each in kept
+                if each["method"] == method and (each["task"], each["seed"]) in single
+            ]
+            cells.append(mean_and_deviation(gains))
+        rows[place.name.removeprefix(size).strip("-") or "the experiment's own"] = cells
+    return rows
 
 
 def draw(part: TaskSet, out: Path) -> None:
-    """Figures 1 to 4 of seed 0, from the recipes alone."""
-    recipes = {
-        method: [Recipe.read(out / primary / method / "seed-0" / "recipe.json") for primary in part.primaries]
-        for method in GRADTS
-    }
-    for recipe in recipes["gradts-thres"]:
-        save(figures.head_importance(recipe.evidence, recipe.primary), out / f"heads-{recipe.primary}", height=300)
-    save(figures.tau_between_tasks(recipes["gradts-thres"][0].evidence), out / "tau", width=650, height=550)
-    for method, of_method in recipes.items():
-        save(figures.selection_map(of_method), out / f"selection-{method}", height=150 + 60 * len(of_method))
-    for recipe in recipes["gradts-fg"]:
-        if recipe.evidence["instances"]:
-            save(figures.row_taus(recipe.evidence), out / f"rows-{recipe.primary}")
+    """Figures 1 to 4 of the first seed, from the choices whose directories are at hand."""
+    for method in GRADTS:
+        paths = [
+            sorted((out / part.name / primary / method).glob("seed-*/choice/recipe.json")) for primary in part.primaries
+        ]
+        recipes = [Recipe.read(found[0]) for found in paths if found]
+        if not recipes:
+            continue
+        save(figures.selection_map(recipes), out / f"selection-{part.name}-{method}", height=150 + 60 * len(recipes))
+        if method == "gradts-thres":
+            for recipe in recipes:
+                save(
+                    figures.head_importance(recipe.evidence, recipe.primary),
+                    out / f"heads-{recipe.primary}",
+                    height=300,
+                )
+            save(figures.tau_between_tasks(recipes[0].evidence), out / f"tau-{part.name}", width=650, height=550)
+        for recipe in recipes if method == "gradts-fg" else ():
+            if recipe.evidence["instances"]:
+                save(figures.row_taus(recipe.evidence), out / f"rows-{part.name}-{recipe.primary}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from experiments.data import GLUE_FOLDERS
-from sidequest.model_settings import EncoderSettings, HfSettings, PooledSettings
+from sidequest.model_settings import EncoderSettings, HfSettings
 from sidequest.runs.setup import Setup
 from sidequest.settings import TrainSettings
 from sidequest.tasks.loading import load_task
@@ -44,24 +44,54 @@ class SimilarityPlan:
     seeds: int
     primaries: tuple[str, ...] = PRIMARIES
 
+    def facts(self) -> dict[str, Any]:
+        """All that decides a result besides the run, the primary and the seed."""
+        return {
+            "model": self.model.model_dump(mode="json"),
+            "train": self.train.model_dump(mode="json"),
+            "limits": None if self.limits is None else dict(self.limits),
+            "report": self.report_limit,
+        }
 
-def full_plan(seeds: int | None) -> SimilarityPlan:
+    @property
+    def primary_rows(self) -> dict[str, int]:
+        """Of each task's whole train split: the right end of the few-shot figure."""
+        return ROWS if self.limits is None else {name: 3 * count // 4 for name, count in self.limits.items()}
+
+
+# Of GLUE's train files
+ROWS = {
+    "cola": 8551,
+    "mnli": 392_702,
+    "mrpc": 3668,
+    "qnli": 104_743,
+    "qqp": 363_846,
+    "rte": 2490,
+    "sst2": 67_349,
+    "stsb": 5749,
+}
+
+
+def full_plan() -> SimilarityPlan:
     """The paper's model, data and training; days on one GPU."""
     counts = (*(500 * 2**i for i in range(11)), 600_000, 700_000, 800_000)
     model = HfSettings(encoder="bert-base-cased", max_length=128)
     train = TrainSettings(epochs=8, learning_rate=2e-5, batch_size=32, patience=None)
     few = (100, 200, 400, 800, 1600)
-    return SimilarityPlan(model, train, None, None, 500, counts, 10_000, few, 3, 5, 5, 2000, seeds or 10)
+    return SimilarityPlan(
+        model, train, None, None, 500, counts, 4000, few, 3, 5, 5, 2000, 10, primaries=tuple(GLUE_FOLDERS)
+    )
 
 
-def small_plan(seeds: int | None) -> SimilarityPlan:
-    """A small network over MiniLM's frozen sentence vectors, 1,000 labelled rows of each primary, about 11,000 to choose from.
-    Such vectors know nothing of entailment, so RTE stays at chance here, whatever is added; MRPC and STS-B do not."""
-    limits = {"mnli": 3000, "qqp": 3000, "qnli": 2000, "sst2": 2000} | dict.fromkeys(("cola", *PRIMARIES), 1000)
-    model = PooledSettings(max_length=64)
+def small_plan() -> SimilarityPlan:
+    """Three layers of a fine-tuned MiniLM; STS-B, which it learns; 400 labelled rows of it, about 3,000 others to choose from."""
+    limits = dict.fromkeys(GLUE_FOLDERS, 600) | {"stsb": 400}
+    model = HfSettings(layers=3, max_length=48)
     # As many epochs as the two phases of a recipe have together: all see the primary equally often.
-    train = TrainSettings(epochs=8, batch_size=32, learning_rate=2e-3, patience=None)
-    return SimilarityPlan(model, train, limits, None, 300, (500, 2000, 8000), 2000, (100,), 3, 5, 5, 150, seeds or 5)
+    train = TrainSettings(epochs=3, batch_size=16, learning_rate=1e-4, patience=None)
+    return SimilarityPlan(
+        model, train, limits, 500, 100, (500, 2000), 2000, (100,), 1, 2, 1, 150, 1, primaries=("stsb",)
+    )
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,13 @@
 
 `single` and `multitask` are the paper's baselines: plain training on the primary alone, or on all tasks with equal weights; one
 multi-task run serves all tasks, with a snapshot of its own for each task's best epoch. `diw` and `alphavil` run once per task.
+A training that is stopped goes on from its last minute.
 """
 
 from __future__ import annotations
 
+import functools
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from experiments.claims import judged
-from sidequest.files import digest, read_json, write_json
+from experiments.jobs import Job
+from sidequest.learning.checkpoints import Checkpoints, SavedLearner
 from sidequest.learning.torch.learner import TorchLearner
 from sidequest.methods.alphavil.alphavil import AlphaVIL, AlphaVILSettings
 from sidequest.methods.alphavil.diw import DIW, DIWSettings
@@ -23,13 +27,12 @@ from sidequest.models.base import Family
 from sidequest.numerics.statistics import paired_comparison
 from sidequest.report.tables import markdown_table
 from sidequest.runs.driver import run_method
-from sidequest.search.code_version import selection_code_version
-from sidequest.search.executors import run_jobs
 from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings
 from sidequest.tasks.suite import Suite
 
-METHODS = ("single", "multitask", "diw", "alphavil")
+METHODS = ("single", "multitask", "alphavil", "diw")  # the dearest last
+ALL = "all"  # the task of a job that serves every target
 # The comparisons that the paper's text makes.
 CLAIMS = (
     ("multitask", "single"),
@@ -46,128 +49,157 @@ class TargetsPlan:
 
     suite, family: module-level functions; `suite(plan, seed)` has any task as its primary.
     fraction: of every train split, per epoch. settings: of `alphavil` and `diw`, besides epochs and fraction.
+    model: what the family is, in words. out: where a training that is stopped is kept.
     probabilities: keep them for *report*, for ensembles over seeds.
     """
 
     name: str
     suite: Callable[[TargetsPlan, int], Suite]
     family: Callable[[Suite], Family]
-    data: Path
+    data: Path | None
     tasks: tuple[str, ...]
     train: TrainSettings
     epochs: int
-    seeds: int
+    seeds: Sequence[int]
+    out: Path
     fraction: float = 1.0
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)
+    model: str = ""
+    methods: tuple[str, ...] = METHODS
     probabilities: bool = False
 
-    @property
-    def identity(self) -> str:
-        """What must be equal for a stored outcome to count."""
-        plain = [self.name, str(self.data), self.tasks, self.train.model_dump(mode="json"), self.epochs, self.fraction]
-        return digest([*plain, self.settings, self.rows, self.probabilities, selection_code_version()])
+    def jobs(self) -> list[Job]:
+        """By method, the dearest last: what is told first is what the paper's claims need."""
+        return [
+            Job(method, target, seed, self._facts(method), chooses=method not in ("single", "multitask"))
+            for method in self.methods
+            for seed in self.seeds
+            for target in ((ALL,) if method == "multitask" else self.tasks)
+        ]
+
+    def _facts(self, method: str) -> dict[str, Any]:
+        return {
+            "train": self.train.model_dump(mode="json"),
+            "epochs": self.epochs,
+            "fraction": self.fraction,
+            "rows": dict(self.rows),
+            "model": self.model,
+            "method": dict(self.settings.get(method, {})),
+        }
 
 
-@dataclass(frozen=True)
-class TargetJob:
-    """One training: of one method for one target (None: all of them) on one seed."""
-
-    method: str
-    target: str | None
-    seed: int
-    out: Path
-
-    @property
-    def file(self) -> Path:
-        return self.out / "jobs" / f"{self.method}-{self.target or 'all'}-{self.seed}.json"
-
-
-def run_plan(plan: TargetsPlan, out: Path, workers: int) -> list[dict[str, Any]]:
-    """All outcomes of a plan: method, target, seed, `select`, `report`. What an earlier call finished is read, not run."""
-    jobs = [
-        TargetJob(method, target, seed, out)
-        for seed in range(plan.seeds)
-        for method in METHODS
-        for target in ((None,) if method == "multitask" else plan.tasks)
-    ]
-    outcomes = []
-    for done, (_, found) in enumerate(run_jobs(run_job, plan, jobs, workers), start=1):
-        outcomes += found
-        told = ", ".join(f"{each['target']} {each['report']:.4f}" for each in found)
-        print(f"[{done}/{len(jobs)}] {found[0]['method']}, seed {found[0]['seed']}: {told}", flush=True)
-    return outcomes
-
-
-def run_job(plan: TargetsPlan, job: TargetJob) -> list[dict[str, Any]]:
+def run_job(plan: TargetsPlan, job: Job, needed: Mapping[str, Any]) -> dict[str, Any]:
+    """Scores on both splits by target, and what the method learned."""
     import torch
 
     torch.set_num_threads(1)
-    if job.file.exists():
-        stored = read_json(job.file)
-        if stored["plan"] == plan.identity:
-            return stored["outcomes"]
     suite = plan.suite(plan, job.seed)
-    learner = TorchLearner(
-        suite.with_primary(job.target or plan.tasks[0]), plan.family(suite), plan.train, seed=job.seed
-    )
-    if job.method == "single":
-        assert job.target is not None
-        outcomes = train_jointly(plan, learner, (job.target,), job)
-    elif job.method == "multitask":
-        outcomes = train_jointly(plan, learner, plan.tasks, job)
+    targets = plan.tasks if job.task == ALL else (job.task,)
+    learner = TorchLearner(suite.with_primary(targets[0]), plan.family(suite), plan.train, seed=job.seed)
+    place = plan.out / "unfinished" / f"{job.name}-{job.plan}-{job.code}"
+    if job.method in ("single", "multitask"):
+        outcomes = train_jointly(plan, learner, targets, job.seed, place)
     else:
-        outcomes = [learn_weights(plan, learner, job)]
-    write_json(job.file, {"plan": plan.identity, "outcomes": outcomes})
-    return outcomes
+        outcomes = [learn_weights(plan, learner, job, place)]
+    shutil.rmtree(place, ignore_errors=True)
+    return {"targets": {each.pop("target"): each for each in outcomes}}
+
+
+def outcomes_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One entry per method, target and seed."""
+    return [
+        {"method": kept["method"], "seed": kept["seed"], "target": target, **outcome}
+        for kept in found.values()
+        for target, outcome in kept["targets"].items()
+    ]
 
 
 def train_jointly(
-    plan: TargetsPlan, learner: TorchLearner, tasks: Sequence[str], job: TargetJob
+    plan: TargetsPlan, learner: TorchLearner, tasks: Sequence[str], seed: int, place: Path
 ) -> list[dict[str, Any]]:
     """Plain training on all `tasks` with equal weights, and for each the weights of its best epoch on *select*."""
     batches = [max(1, round(plan.fraction * learner.epoch_batches(task))) for task in tasks]
     learner.begin(plan.epochs * sum(batches))
-    best: dict[str, tuple[float, Any]] = {}
-    for epoch in range(plan.epochs):
-        order = np.random.default_rng([job.seed, epoch]).permutation(np.repeat(np.arange(len(tasks)), batches))
+    states = Checkpoints(place)
+    best, first = _resumed(states, learner)
+    for epoch in range(first, plan.epochs):
+        order = np.random.default_rng([seed, epoch]).permutation(np.repeat(np.arange(len(tasks)), batches))
         for pick in order:
             learner.train(tasks[pick], 1, weight=1 / len(tasks))
         for task in tasks:
             score = learner.evaluate(task)
-            if task not in best or score > best[task][0]:
-                best[task] = score, learner.snapshot(weights_only=True)
+            if task not in best or score > best[task].score:
+                best[task] = _Best(score, epoch, learner.snapshot(weights_only=True))
+        if states.due():
+            _save(states, learner, best, epoch)
     outcomes = []
-    for task, (_, weights) in best.items():
-        learner.restore(weights)
-        outcomes.append(outcome_of(plan, learner, task, job))
+    for task, kept in best.items():
+        learner.restore(kept.weights)
+        outcomes.append(outcome_of(plan, learner, task))
     return outcomes
 
 
-def learn_weights(plan: TargetsPlan, learner: TorchLearner, job: TargetJob) -> dict[str, Any]:
-    """`alphavil` or `diw`; the learner ends with the best weights on *select*."""
+@dataclass(frozen=True)
+class _Best:
+    score: float
+    epoch: int
+    weights: Any
+
+
+def _save(states: Checkpoints, learner: TorchLearner, best: Mapping[str, _Best], epoch: int) -> None:
+    parts = {"learner": SavedLearner(epoch, learner.save)}
+    for task, kept in best.items():
+        parts[f"best-{task}"] = SavedLearner(kept.epoch, functools.partial(learner.save, snapshot=kept.weights))
+    scores = {task: [kept.score, kept.epoch] for task, kept in best.items()}
+    states.save({"epoch": epoch, "best": scores}, parts)
+
+
+def _resumed(states: Checkpoints, learner: TorchLearner) -> tuple[dict[str, _Best], int]:
+    """The best of each task so far, and the epoch with which the training goes on."""
+    loaded = states.load()
+    if loaded is None:
+        return {}, 0
+    record, place = loaded
+    best = {}
+    for task, (score, epoch) in record["best"].items():
+        learner.load(place / f"best-{task}")
+        best[task] = _Best(score, epoch, learner.snapshot(weights_only=True))
+    learner.load(place / "learner")
+    return best, record["epoch"] + 1
+
+
+def learn_weights(plan: TargetsPlan, learner: TorchLearner, job: Job, place: Path) -> dict[str, Any]:
+    """`alphavil` (in any variant) or `diw`; the learner ends with the best weights on *select*."""
     settings = {"epochs": plan.epochs, "fraction": plan.fraction, **plan.settings.get(job.method, {})}
     method: Method[Any, Any]
-    if job.method == "alphavil":
-        method = AlphaVIL(AlphaVILSettings(**settings), seed=job.seed)
-    else:
+    if job.method == "diw":
         method = DIW(DIWSettings(**settings), seed=job.seed)
+    else:
+        method = AlphaVIL(AlphaVILSettings(**settings), seed=job.seed)
     pool = Pool(learner.primary, {name: task.card for name, task in learner.suite.tasks.items()}, train=plan.train)
-    recipe = run_method(method, learner, pool, LocalTrials(learner, plan.train), single_run_work=1.0)
-    assert job.target is not None
-    return outcome_of(plan, learner, job.target, job) | {"evidence": recipe.evidence}
+    trials = LocalTrials(learner, plan.train)
+    recipe = run_method(method, learner, pool, trials, single_run_work=1.0, directory=place)
+    return outcome_of(plan, learner, job.task) | {"evidence": rounded(recipe.evidence)}
 
 
-def outcome_of(plan: TargetsPlan, learner: TorchLearner, target: str, job: TargetJob) -> dict[str, Any]:
+def rounded(evidence: Any) -> Any:
+    """Six digits are enough for figures, and the files stay small."""
+    if isinstance(evidence, float):
+        return float(f"{evidence:.6g}")
+    if isinstance(evidence, dict):
+        return {name: rounded(value) for name, value in evidence.items()}
+    return [rounded(value) for value in evidence] if isinstance(evidence, list) else evidence
+
+
+def outcome_of(plan: TargetsPlan, learner: TorchLearner, target: str) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "method": job.method,
         "target": target,
-        "seed": job.seed,
         "select": learner.evaluate(target),
         "report": learner.evaluate(target, "report"),
     }
     if plan.probabilities:
-        found["probabilities"] = report_probabilities(learner, target).round(6).tolist()
+        found["probabilities"] = report_probabilities(learner, target).round(4).tolist()
     return found
 
 
@@ -193,10 +225,10 @@ def ensemble_score(plan: TargetsPlan, outcomes: Sequence[Mapping[str, Any]], tar
     return float(np.mean(mean.argmax(axis=1) == truth))
 
 
-def scores(outcomes: Sequence[Mapping[str, Any]], method: str, target: str, split: str) -> list[float]:
-    """By seed."""
-    mine = [each for each in outcomes if each["method"] == method and each["target"] == target]
-    return [each[split] for each in sorted(mine, key=lambda each: each["seed"])]
+def scores(outcomes: Sequence[Mapping[str, Any]], method: str, target: str, split: str) -> dict[int, float]:
+    """By seed, in their order."""
+    mine = {each["seed"]: each[split] for each in outcomes if each["method"] == method and each["target"] == target}
+    return dict(sorted(mine.items()))
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
@@ -206,13 +238,18 @@ def spread(values: Sequence[float]) -> dict[str, float]:
     return {"min": float(x.min()), "max": float(x.max()), "mean": float(x.mean()), "deviation": deviation}
 
 
-def claims(outcomes: Sequence[Mapping[str, Any]], targets: Sequence[str]) -> list[dict[str, Any]]:
-    """The paper's comparisons on *report*, paired by seed; verdicts hold for all of them together (Holm, 5 %)."""
+def claims(
+    outcomes: Sequence[Mapping[str, Any]], targets: Sequence[str], pairs: Sequence[tuple[str, str]] = CLAIMS
+) -> list[dict[str, Any]]:
+    """The paper's comparisons on *report*, paired by seed; verdicts hold for all of them together (Holm, 5 %).
+    Comparisons of which fewer than two seeds are done are left out."""
     rows = []
     for target in targets:
-        for ours, baseline in CLAIMS:
-            pair = paired_comparison(*(scores(outcomes, name, target, "report") for name in (ours, baseline)))
-            rows.append({"target": target, "ours": ours, "baseline": baseline, **vars(pair)})
+        for ours, baseline in pairs:
+            first, second = (scores(outcomes, name, target, "report") for name in (ours, baseline))
+            if len(both := sorted({*first} & {*second})) > 1:
+                pair = paired_comparison([first[seed] for seed in both], [second[seed] for seed in both])
+                rows.append({"target": target, "ours": ours, "baseline": baseline, **vars(pair)})
     return judged(rows)
 
 

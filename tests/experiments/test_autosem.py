@@ -1,30 +1,47 @@
-"""The suites of `python -m experiments autosem`."""
+"""The suites and arms of `python -m experiments autosem`."""
 
-from types import SimpleNamespace
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from experiments import autosem
+from experiments import Options, autosem
 from sidequest.methods import get_method
-from sidequest.recipe import Phase, Recipe
+from sidequest.records.controls import CONTROLS
 from sidequest.settings import parse
 
 
 @pytest.mark.parametrize("small", [True, False])
 def test_settings_are_valid_for_their_methods(small):
-    for part in autosem.parts(small):
+    for name, part in autosem.parts(small).items():
+        assert name == part.primary
         assert part.primary not in part.candidates
-        for name, settings in part.size.settings(part.methods).items():
-            parse(get_method(name).Settings, settings, name)
+        assert {*part.guess} <= {*part.candidates}
+        for arm in part.arms:
+            method, settings = part.method(arm)
+            if method not in CONTROLS:
+                parse(get_method(method).Settings, settings, method)
+
+
+def test_every_arm_of_a_seed_comes_before_the_next_seed_and_the_long_control_waits():
+    jobs = autosem.jobs_of(Options(Path("out"), primaries=("chunking",), seeds=2))
+    assert [job.seed for job in jobs] == [0] * 9 + [1] * 9
+    long = next(job for job in jobs if job.method == "single-long")
+    assert long.needs == next(job for job in jobs if job.method == "autosem").name
+    published = autosem.TAGGING.method("autosem as published")[1]
+    assert published["as_published"]
 
 
 def test_the_few_shot_suite(shared_data):
-    part = next(part for part in autosem.parts(True) if part.primary == "chunking")
-    suite = autosem.make_setup(part, shared_data).suite
-    assert len(suite["chunking"].train) in range(195, 205)
-    assert suite.candidates == ("ner", "pos", "pos-shuffled")
+    part = replace(autosem.TAGGING, auxiliary_limit=300, report_limit=50)
+    suite, other = (autosem.make_setup(part, shared_data, seed).suite for seed in (0, 1))
+    few = suite["chunking"]
+    assert (len(few.train), len(few.splits["select"])) == (200, 1000)
+    assert not {*few.train.ids.tolist()} & {*few.splits["select"].ids.tolist()}
+    assert few.train.ids.tolist() != other["chunking"].train.ids.tolist()  # rows are drawn for each seed
+    assert suite.candidates == ("cola", "ner", "pos", "pos-shuffled")
     pos, mixed = suite["pos"].train, suite["pos-shuffled"].train
     assert pos.columns["tokens"].equals(mixed.columns["tokens"])
     lengths = [pc.list_value_length(rows.target).to_numpy() for rows in (pos, mixed)]
@@ -34,25 +51,17 @@ def test_the_few_shot_suite(shared_data):
     assert np.mean(first == second) < 0.2
 
 
-def test_random_mixtures_of_the_same_tasks_are_as_many_as_the_process_tried(monkeypatch):
-    """Figure 3's other line: plans over the tasks that stage 2 mixed, and the best score so far."""
-    asked = []
+def test_tables_of_what_is_done(tmp_path, capsys):
+    def kept(method, seed, score):
+        cost = {"choose": 1.0, "train": 2.0}
+        facts = {"method": method, "task": "chunking", "seed": seed, "report": score, "select": score, "seconds": 1.0}
+        return facts | {"metrics": {"span_f1": score}, "x": cost, "auxiliaries": []}
 
-    class Trials:
-        def run(self, plans):
-            asked.extend(plans)
-            return [SimpleNamespace(score=score) for score in (0.3, 0.1, 0.5)]
-
-    monkeypatch.setattr(autosem, "local_trials", lambda setup: Trials())
-    stage2 = {"tasks": ["a", "b"], "settings": {"max_primary": 20, "max_auxiliary": 5, "trials": 3}}
-    recipe = Recipe(
-        method="autosem",
-        primary="p",
-        phases=(Phase(shares={"p": 1}),),
-        evidence={"stage2": stage2},
-        provenance={"seed": 4},
-    )
-    assert autosem.random_search(None, recipe) == [0.3, 0.3, 0.5]
-    assert [plan.seed for plan in asked] == [4, 4, 4]
-    assert all("p" in plan.phases[0].shares and set(plan.phases[0].shares) <= {"p", "a", "b"} for plan in asked)
-    assert len({str(plan.phases[0].shares) for plan in asked}) == 3
+    found = {f"s{seed}": kept("single", seed, 0.5 + 0.1 * seed) for seed in range(3)}
+    found |= {f"a{seed}": kept("autosem", seed, 0.52 + 0.1 * seed + 0.001 * seed) for seed in range(3)}
+    options = Options(tmp_path, small=True)
+    results = autosem.show(options, found)
+    (claim,) = results["parts"]["chunking"]["claims"]
+    assert (claim["ours"], claim["baseline"], claim["verdict"]) == ("autosem", "single", "helps")
+    assert "| Final MTL (autosem) |" in capsys.readouterr().out
+    assert autosem.show(options, {}) == {"paper": autosem.PAPER, "parts": {}}

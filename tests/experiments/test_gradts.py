@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from experiments import EXPERIMENTS, Options
+from experiments import EXPERIMENTS, Options, run
 from experiments import gradts as experiment
 from experiments.gradts_suites import (
     FOLDERS,
     GRADTS,
+    MISMATCHED,
+    TUNED,
     GradTSPlan,
     TaskSet,
     full_plan,
@@ -19,6 +21,8 @@ from experiments.gradts_suites import (
     small_plan,
     with_all_rows,
 )
+from experiments.rank_test import rank_test
+from sidequest.files import read_json
 from sidequest.methods import METHODS
 from sidequest.model_settings import HfSettings
 from sidequest.recipe import Phase, Recipe, Subset
@@ -31,13 +35,13 @@ from sidequest.tasks.task import Form, Objective
 from tests.helpers.tiny_suites import task
 
 
-@pytest.mark.parametrize("plan", [full_plan(None), small_plan(None)], ids=["full", "small"])
+@pytest.mark.parametrize("plan", [full_plan(), small_plan()], ids=["full", "small"])
 def test_plans_name_what_exists(plan):
     for part in plan.parts:
-        assert set(part.primaries) <= set(part.tasks) <= set(FOLDERS)
+        assert set(part.primaries) - {MISMATCHED} <= set(part.tasks) <= set(FOLDERS)
         for name in part.tasks:
             entry_name(name)
-        for method in part.methods:
+        for method in (each for each in part.methods if each != TUNED):
             assert method in METHODS
             make_method(method, dict(plan.settings.get(method, {})))
     assert "gradts" in EXPERIMENTS
@@ -45,60 +49,58 @@ def test_plans_name_what_exists(plan):
 
 @pytest.mark.integration
 def test_the_small_suite_is_read_alike_in_every_role(shared_data):
-    tasks = load_tasks(small_plan(None), shared_data)
-    assert {len(each.train) for each in tasks.values()} == {180}
-    assert {len(each.splits["select"]) for each in tasks.values()} == {60}
+    tasks = load_tasks(small_plan(), shared_data)
+    assert {len(each.train) for each in tasks.values()} == {201}
+    assert {len(each.splits["select"]) for each in tasks.values()} == {66}
 
 
 @pytest.mark.slow
 @pytest.mark.integration
-def test_every_table_and_figure_on_a_tiny_suite(encoder, tmp_path, capsys):
-    """Two parts; the second adds a task, and only that one is computed."""
-    names = ("first", "second", "words")
-    tasks = {name: task(name, rows=24) for name in names[:2]}
+def test_every_table_and_figure_on_a_tiny_suite(encoder, tmp_path, capsys, monkeypatch):
+    """Head matrices are computed once and found by the other methods and primaries."""
+    names = ("first", "second", "third", "words")
+    tasks = {name: task(name, rows=24) for name in names[:3]}
     tasks["words"] = task("words", Form.TOKENS, Objective.TAGGING, rows=24)
-    methods = ("single", "all", "random-subset", *GRADTS)
-    parts = (
-        TaskSet("one", "Table 2", names[:2], names[:2], methods, 1),
-        TaskSet("two", "Table 4", names, ("first",), methods, 1),
-    )
+    methods = ("single", "all", *GRADTS, "random-subset", TUNED)
     ranking = {"warmup_epochs": 1}
     plan = GradTSPlan(
-        parts,
+        (TaskSet("one", "Table 2", names, names[:2], methods, direct=True),),
         HfSettings(encoder=str(encoder)),
         TrainSettings(epochs=1, batch_size=8, learning_rate=1e-3),
         None,
         None,
+        1,
         {name: ranking | ({} if name == "gradts-trial" else {"quantile": 0.5}) for name in GRADTS},
     )
-    options = Options(tmp_path)
-    shown = {}
-    for part in plan.parts:
-        found = experiment.run_part(plan, part, tasks, options)
-        shown[part.name] = experiment.show_part(plan, part, tasks, found, tmp_path / part.name)
-    json.dumps(shown)
-    printed = capsys.readouterr().out
-    assert "x to choose" in printed
+    monkeypatch.setattr(experiment, "small_plan", lambda: plan)
+    monkeypatch.setattr(experiment, "load_tasks", lambda plan, data: tasks)
+    monkeypatch.setattr(experiment, "has_learned", lambda task, single: True)
+    options = Options(tmp_path, small=True, data=tmp_path, results=tmp_path / "results")
+    results = run("gradts", options)
+    json.dumps(results)
+    assert "x to choose" in capsys.readouterr().out
+    assert set(results["one"]["direct"]["by_primary"]) == {"first", "second"}
 
-    def reuse(part, primary, method):
-        return next(e["reuse"] for e in shown[part]["measured"][primary] if e["method"] == method)
+    def kept(primary, method):
+        return read_json(tmp_path / "results" / "gradts" / "small" / f"one-{primary}-{method}-0.json")
 
-    assert reuse("one", "first", "gradts-thres")["computed"] == ["first", "second"]
-    assert reuse("one", "second", "gradts-thres") == {
-        "computed": [],
-        "reused": ["second", "first"],
-        "trials": 0,
-        "trials_reused": 0,
-    }
-    added = reuse("two", "first", "gradts-trial")
-    assert (added["computed"], added["reused"]) == ([], ["first", "second", "words"])  # gradts-thres has computed it
-    assert reuse("two", "first", "gradts-thres")["computed"] == ["words"]
-    fg = reuse("two", "first", "gradts-fg")
+    assert kept("first", "gradts-thres")["reuse"]["computed"] == list(names)
+    assert kept("second", "gradts-thres")["reuse"]["computed"] == []
+    fg = kept("first", "gradts-fg")["reuse"]
     assert fg["trials_reused"] == fg["trials"] > 0  # gradts-trial has run them
-    recipe = Recipe.read(tmp_path / "two" / "first" / "gradts-fg" / "seed-0" / "recipe.json")
-    assert "reused" not in json.dumps(recipe.evidence)
-    for name in ("heads-first", "tau", "selection-gradts-fg"):
-        assert (tmp_path / "two" / f"{name}.html").exists()
+    for name in ("heads-first", "tau-one", "selection-one-gradts-fg"):
+        assert (tmp_path / f"{name}.html").exists()
+
+
+def test_candidates_ranked_by_their_gains_are_told_from_chance():
+    alike = {f"p{i}": {f"c{j}": (j / 10, j / 7) for j in range(5)} for i in range(2)}
+    found = rank_test(alike)
+    assert found.mean == pytest.approx(1.0)
+    assert found.p_value < 0.01
+    turned = rank_test({name: {c: (-tau, gain) for c, (tau, gain) in each.items()} for name, each in alike.items()})
+    assert turned.mean == pytest.approx(-1.0)
+    assert turned.p_value > 0.9
+    assert rank_test({"p": {"a": (0.1, 0.2), "b": (0.3, 0.1)}}) is None
 
 
 def chosen(method, *phases):
@@ -137,13 +139,10 @@ def test_no_table_where_the_primary_alone_has_learned_nothing():
 
 
 def test_parts_and_primaries_can_be_asked_for():
-    plan = small_plan(None)
-    some = experiment.chosen_parts(
-        plan, Options(Path("out"), encoder="bert", primaries=("rte",), only=("glue", "mixed"))
-    )
-    assert [(part.name, part.primaries) for part in some.parts] == [("glue", ("rte",))]  # mixed has no such primary
-    assert some.model.encoder == "bert"
-    assert experiment.chosen_parts(plan, Options(Path("out"))) == plan
+    plan = experiment.plan_of(Options(Path("out"), encoder="bert", primaries=("rte", "pos"), only=("glue", "mixed")))
+    assert [(part.name, part.primaries) for part in plan.parts] == [("glue", ("rte",)), ("mixed", ("rte", "pos"))]
+    assert plan.model.encoder == "bert"
+    assert experiment.plan_of(Options(Path("out"))) == full_plan()
 
 
 def test_peak_memory_sees_what_was_held():

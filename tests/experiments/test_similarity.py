@@ -1,11 +1,12 @@
 """The experiment's machinery on a tiny suite; its plans name what exists; its figures show what they are given."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from experiments import EXPERIMENTS, Options
+from experiments import EXPERIMENTS, Options, run
 from experiments import similarity as experiment
 from experiments.data import GLUE_FOLDERS
 from experiments.similarity_plan import SimilarityPlan, full_plan, load_tasks, runs_of, setup_of, small_plan
@@ -20,21 +21,21 @@ from sidequest.tasks.task import Objective
 from tests.helpers.word_suites import word_task
 
 
-@pytest.mark.parametrize("plan", [full_plan(None), small_plan(None)], ids=["full", "small"])
+@pytest.mark.parametrize("plan", [full_plan(), small_plan()], ids=["full", "small"])
 def test_plans_name_what_exists(plan):
     assert "similarity" in EXPERIMENTS
     assert set(plan.primaries) <= set(GLUE_FOLDERS)
-    labels = [run.label for run in runs_of(plan)]
+    labels = [each.label for each in runs_of(plan)]
     assert len(labels) == len(set(labels))
-    for run in runs_of(plan):
-        assert run.method in METHODS
-        make_method(run.method, dict(run.settings))
+    for each in runs_of(plan):
+        assert each.method in METHODS
+        make_method(each.method, dict(each.settings))
     assert plan.train.epochs == plan.epochs + plan.finetune_epochs  # `single` sees the primary as often
 
 
 @pytest.mark.integration
 def test_the_small_suite_is_read_alike_in_every_role(shared_data):
-    plan = small_plan(None)
+    plan = replace(small_plan(), primaries=("stsb", "rte", "mrpc"))
     tasks = load_tasks(plan, shared_data / "glue")
     facts = [setup_of(plan, tasks, primary).facts_together() for primary in plan.primaries]
     assert facts[0] == facts[1] == facts[2]  # one discriminator serves them all
@@ -48,7 +49,7 @@ def test_the_small_suite_is_read_alike_in_every_role(shared_data):
 
 @pytest.mark.slow
 @pytest.mark.integration
-def test_every_table_and_figure_on_a_tiny_suite(word_bert, tmp_path, capsys):
+def test_every_table_and_figure_on_a_tiny_suite(word_bert, tmp_path, capsys, monkeypatch):
     tasks = {
         "one": word_task("one", rows=40),
         "two": word_task("two", objective=Objective.REGRESSION, rows=44),
@@ -57,7 +58,7 @@ def test_every_table_and_figure_on_a_tiny_suite(word_bert, tmp_path, capsys):
     plan = SimilarityPlan(
         PooledSettings(encoder=str(word_bert), hidden=8),
         TrainSettings(epochs=2, batch_size=16, patience=None),
-        {"one": 40},
+        {"one": 40, "two": 44, "three": 60},
         None,
         rows=12,
         counts=(10, 30),
@@ -70,12 +71,16 @@ def test_every_table_and_figure_on_a_tiny_suite(word_bert, tmp_path, capsys):
         seeds=2,
         primaries=("one", "two"),
     )
-    results = experiment.run_plan(plan, tasks, Options(tmp_path))
+    monkeypatch.setattr(experiment, "small_plan", lambda: plan)
+    monkeypatch.setattr(experiment, "load_tasks", lambda plan, data: tasks)
+    (tmp_path / "glue").mkdir()
+    options = Options(tmp_path, small=True, data=tmp_path, results=tmp_path / "results", only=("features",))
+    results = run("similarity", options)
     printed = capsys.readouterr().out
     assert read_json(tmp_path / "results.json") == json.loads(json.dumps(results))
-    assert {row["primary"] for row in results["claims"]} == {"one", "two"}
-    assert any(row["claim"] == "bce − random, mean over N" for row in results["claims"])
-    assert "in-task efficacy, bce" in printed
+    assert {row["task"] for row in results["claims"]} == {"one", "two"}
+    assert any((row["ours"], row["baseline"]) == ("bce-20", "random-20") for row in results["claims"])
+    assert "Seconds of each stage" in printed
     for name in (
         "figure-1-none",
         "figure-1-bce",
@@ -86,11 +91,8 @@ def test_every_table_and_figure_on_a_tiny_suite(word_bert, tmp_path, capsys):
         "figure-9-two",
     ):
         assert (tmp_path / f"{name}.html").exists()
-    row = next(row for row in results["times"] if row["run"] == "bce-20")
-    assert row["training"] > 0
-    assert row["ranking"] > 0
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("outcome.json")}
-    experiment.run_plan(plan, tasks, Options(tmp_path))  # again: everything is found
+    run("similarity", options)  # again: everything is found
     assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("outcome.json")}
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from experiments import targets
-from experiments.targets import TargetJob, TargetsPlan, claims, claims_table, ensemble_score, run_plan, scores, spread
+from experiments.jobs import Store, run_missing
+from experiments.targets import TargetsPlan, claims, claims_table, ensemble_score, outcomes_of, run_job, scores, spread
 from sidequest.model_settings import CustomSettings
 from sidequest.settings import TrainSettings
 from sidequest.tasks.suite import Suite
@@ -27,26 +28,38 @@ def family(suite):
 def plan_of(tmp_path, **changes):
     train = TrainSettings(batch_size=16, patience=None)
     plan = TargetsPlan(
-        "tiny", suite, family, tmp_path, TASKS, train, 3, 2, 0.5, {"diw": {"patience": 2}}, probabilities=True
+        "tiny",
+        suite,
+        family,
+        tmp_path,
+        TASKS,
+        train,
+        3,
+        range(2),
+        tmp_path / "out",
+        0.5,
+        {"diw": {"patience": 2}},
+        probabilities=True,
     )
     return replace(plan, **changes)
 
 
-def test_a_plan_gives_every_method_target_and_seed_once_and_is_read_back(tmp_path, monkeypatch):
+def test_a_plan_gives_every_method_target_and_seed_once(tmp_path):
     plan = plan_of(tmp_path)
-    outcomes = run_plan(plan, tmp_path / "out", workers=1)
+    outcomes = outcomes_of(run_missing(run_job, plan, plan.jobs(), Store("tiny", "small", tmp_path)))
     found = sorted((each["method"], each["target"], each["seed"]) for each in outcomes)
     assert found == sorted((method, target, seed) for method in targets.METHODS for target in TASKS for seed in (0, 1))
-    monkeypatch.setattr(targets, "train_jointly", None)
-    monkeypatch.setattr(targets, "learn_weights", None)
-    assert run_plan(plan, tmp_path / "out", workers=1) == outcomes  # nothing is trained again
-    with pytest.raises(TypeError):
-        run_plan(replace(plan, epochs=4), tmp_path / "out", workers=1)  # another plan is
+    assert replace(plan, epochs=4).jobs()[0].plan != plan.jobs()[0].plan
+    assert not (plan.out / "unfinished").exists() or not any((plan.out / "unfinished").iterdir())
+
+
+def learner_of(plan):
+    return targets.TorchLearner(suite(plan, 0), family(suite(plan, 0)), plan.train, seed=0)
 
 
 def test_a_joint_run_keeps_the_best_epoch_of_each_task(tmp_path):
     plan = plan_of(tmp_path, epochs=6)
-    learner = targets.TorchLearner(suite(plan, 0), family(suite(plan, 0)), plan.train, seed=0)
+    learner = learner_of(plan)
     seen: dict[str, list[float]] = {name: [] for name in TASKS}
     evaluate = learner.evaluate
 
@@ -57,10 +70,34 @@ def test_a_joint_run_keeps_the_best_epoch_of_each_task(tmp_path):
         return score
 
     learner.evaluate = watched
-    outcomes = targets.train_jointly(plan, learner, TASKS, TargetJob("multitask", None, 0, tmp_path))
+    outcomes = targets.train_jointly(plan, learner, TASKS, 0, tmp_path / "place")
     for outcome in outcomes:
         trained, last = seen[outcome["target"]][:6], seen[outcome["target"]][6:]
         assert outcome["select"] == max(trained) == last[0]
+
+
+def test_a_joint_run_that_is_stopped_goes_on_to_the_same_end(tmp_path, monkeypatch):
+    plan = plan_of(tmp_path, epochs=6)
+    whole = targets.train_jointly(plan, learner_of(plan), TASKS, 0, tmp_path / "whole")
+    monkeypatch.setenv("SIDEQUEST_CHECKPOINT_SECONDS", "0")
+    stopped = learner_of(plan)
+    looks, evaluate = [], stopped.evaluate
+
+    def failing(task, split="select"):
+        looks.append(task)
+        if len(looks) > 7:
+            raise KeyboardInterrupt
+        return evaluate(task, split)
+
+    stopped.evaluate = failing
+    with pytest.raises(KeyboardInterrupt):
+        targets.train_jointly(plan, stopped, TASKS, 0, tmp_path / "place")
+    again = learner_of(plan)
+    trained, train = [], again.train
+    again.train = lambda task, n, **more: (trained.append(task), train(task, n, **more))[1]
+    assert targets.train_jointly(plan, again, TASKS, 0, tmp_path / "place") == whole
+    batches = sum(max(1, round(plan.fraction * again.epoch_batches(task))) for task in TASKS)
+    assert len(trained) == 3 * batches  # the first three epochs were there
 
 
 def test_an_ensemble_is_the_mean_of_probabilities(tmp_path):
@@ -76,7 +113,7 @@ def test_scores_are_by_seed_and_their_spread_is_in_per_cent():
     outcomes = [
         {"method": "single", "target": "one", "seed": seed, "report": score} for seed, score in [(1, 0.7), (0, 0.5)]
     ]
-    assert scores(outcomes, "single", "one", "report") == [0.5, 0.7]
+    assert scores(outcomes, "single", "one", "report") == {0: 0.5, 1: 0.7}
     assert spread([0.5, 0.7]) == pytest.approx({"min": 50, "max": 70, "mean": 60, "deviation": 14.1421}, abs=1e-3)
 
 

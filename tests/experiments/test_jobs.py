@@ -1,0 +1,81 @@
+"""Stored jobs: what counts, what is run, and how another version of the code is shown equal."""
+
+import pytest
+
+from experiments import jobs
+from experiments.jobs import Job, Store, counts, repeat, run_missing
+from sidequest.errors import SettingsError
+from sidequest.files import read_json
+
+RAN = []
+
+
+def run(shared, job, needed):
+    RAN.append(job.name)
+    return {"report": shared + job.seed + sum(each["report"] for each in needed.values())}
+
+
+@pytest.fixture
+def store(tmp_path):
+    RAN.clear()
+    return Store("tiny", "small", tmp_path)
+
+
+def test_finished_jobs_are_read_and_not_run_again(store):
+    some = [Job("m", "t", seed, {"rows": 5}) for seed in (0, 1)]
+    found = run_missing(run, 0.5, some, store)
+    assert [kept["report"] for kept in found.values()] == [0.5, 1.5]
+    assert run_missing(run, 9.0, some, store) == found
+    assert RAN == ["t-m-0", "t-m-1"]
+    kept = read_json(store.file(some[0]))
+    assert {"method", "task", "seed", "seconds", "plan", "code", "date"} <= {*kept}
+
+
+def test_other_settings_and_other_code_do_not_count(store, monkeypatch):
+    job = Job("m", "t", 0, {"rows": 5})
+    run_missing(run, 0.0, [job], store)
+    assert store.state(Job("m", "t", 0, {"rows": 6})) == "other settings"
+    monkeypatch.setattr(jobs, "selection_code_version", lambda: "new")
+    assert store.state(job) == "other code"
+    assert store.read(job) is None
+    assert counts(store, [job, Job("m", "t", 1)]) == {"done": 0, "other code": 1, "other settings": 0, "missing": 1}
+    run_missing(run, 0.0, [job], store)
+    assert len(RAN) == 2
+
+
+def test_what_only_trains_does_not_depend_on_the_code_of_methods(store, monkeypatch):
+    job = Job("single", "t", 0, chooses=False)
+    run_missing(run, 0.0, [job], store)
+    monkeypatch.setattr(jobs, "selection_code_version", lambda: "new")
+    assert store.state(job) == "done"
+    monkeypatch.setattr(jobs, "training_code_version", lambda: "new")
+    assert store.state(job) == "other code"
+
+
+def test_a_repetition_with_the_same_scores_makes_old_code_count_for_its_method_alone(store, monkeypatch):
+    some = [Job(method, "t", seed) for method in ("a", "b") for seed in (0, 1)]
+    run_missing(run, 0.5, some, store)
+    monkeypatch.setattr(jobs, "selection_code_version", lambda: "new")
+    assert not repeat(run, 0.7, some, store, "a")  # other scores
+    assert {store.state(job) for job in some} == {"other code"}
+    assert repeat(run, 0.5, some, store, "a")
+    assert [store.state(job) for job in some] == ["done", "done", "other code", "other code"]
+    monkeypatch.setattr(jobs, "selection_code_version", lambda: "newer")
+    assert store.state(some[0]) == "other code"
+    assert repeat(run, 0.5, some, store, "a")
+    assert store.state(some[1]) == "done"
+    with pytest.raises(SettingsError, match="no stored job of 'c'"):
+        repeat(run, 0.5, some, store, "c")
+
+
+def test_a_job_waits_for_what_it_needs_and_gets_its_result(store):
+    first, second = Job("learn", "t", 1), Job("train", "t", 2, needs="t-learn-1")
+    found = run_missing(run, 0.0, [second, first], store)
+    assert RAN == ["t-learn-1", "t-train-2"]
+    assert found["t-train-2"]["report"] == 3.0
+
+
+def test_no_job_begins_after_the_minutes_are_over(store):
+    some = [Job("m", "t", seed) for seed in range(4)]
+    assert len(run_missing(run, 0.0, some, store, minutes=0.0)) == 1
+    assert len(run_missing(run, 0.0, some, store)) == 4
