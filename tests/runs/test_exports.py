@@ -123,40 +123,24 @@ def test_trl_keeps_every_row_of_the_files_with_its_fractions(tmp_path):
     assert set(row) == set(config["datasets"][0]["columns"])
 
 
-def test_trls_own_parser_reads_it(tmp_path, monkeypatch):
-    scripts = pytest.importorskip("trl.scripts.utils", reason="trl is not installed")
-    export_recipe(RECIPE, SUITE, "trl", tmp_path)
-    monkeypatch.chdir(tmp_path)
-    config = yaml.safe_load((tmp_path / "trl-phase-1.yaml").read_text())
-    mixture = scripts.get_dataset(scripts.DatasetMixtureConfig(datasets=config["datasets"]))
-    assert len(mixture["train"]) == 40
+def llama_factory_streaming(directory) -> dict:
+    """The settings for streaming, which are a comment."""
+    _, comment = (directory / "llama-factory-phase-1.yaml").read_text().split("instead of concat:\n")
+    return yaml.safe_load(comment.replace("# ", ""))
 
 
 def test_llama_factory_names_files_that_exist_and_probabilities_for_each(tmp_path):
     export_recipe(RECIPE, SUITE, "llama-factory", tmp_path)
     info = json.loads((tmp_path / "dataset_info.json").read_text())
     config = yaml.safe_load((tmp_path / "llama-factory-phase-1.yaml").read_text())
-    names, probabilities = config["dataset"].split(","), [float(p) for p in config["interleave_probs"].split(",")]
+    assert (config["mix_strategy"], "interleave_probs" in config) == ("concat", False)
+    streaming = llama_factory_streaming(tmp_path)
+    names, probabilities = config["dataset"].split(","), [float(p) for p in streaming["interleave_probs"].split(",")]
     assert sum(probabilities) == pytest.approx(1)
     assert dict(zip(names, probabilities, strict=True))["more-phase-1"] == pytest.approx(0.5)
     for name in names:
         row = json.loads((tmp_path / info[name]["file_name"]).read_text().splitlines()[0])
         assert {*info[name]["columns"].values()} == {*row}
-
-
-def test_the_interleaving_of_llama_factory_uses_every_row_once(tmp_path):
-    from datasets import interleave_datasets, load_dataset
-
-    export_recipe(RECIPE, SUITE, "llama-factory", tmp_path)
-    info = json.loads((tmp_path / "dataset_info.json").read_text())
-    config = yaml.safe_load((tmp_path / "llama-factory-phase-1.yaml").read_text())
-    files = [str(tmp_path / info[name]["file_name"]) for name in config["dataset"].split(",")]
-    parts = [load_dataset("json", data_files=file, split="train", cache_dir=str(tmp_path / "hf")) for file in files]
-    probabilities = [float(p) for p in config["interleave_probs"].split(",")]
-    mixed = interleave_datasets(
-        parts, probabilities=probabilities, seed=0, stopping_strategy="all_exhausted_without_replacement"
-    )
-    assert len(mixed) == 40
 
 
 def pairs(name: str, rows: int, objective: Objective) -> Task:

@@ -18,6 +18,7 @@ from sidequest.errors import SettingsError, SidequestError, unknown
 from sidequest.files import write_atomically
 from sidequest.recipe import Recipe
 from sidequest.runs.exports import plain, trainers
+from sidequest.runs.exports.machamp import machamp
 from sidequest.runs.exports.rows import epochs_of, shares_of, weights_of
 from sidequest.settings import TrainSettings
 from sidequest.tasks.suite import Suite
@@ -39,13 +40,15 @@ FORMATS: dict[str, Format] = {
     "interleave": Format(plain.interleave, "`probabilities`: the chance with which the next row is of a dataset", True),
     "jsonl": Format(plain.jsonl, "`weight`: a factor on the row's loss", True),
     "parquet": Format(plain.parquet, "`weight`: a factor on the row's loss", True),
-    "machamp": Format(trainers.machamp, "`loss_weight`: a factor on the task's loss", True),
+    "machamp": Format(machamp, "`loss_weight`: a factor on the task's loss", True),
     "axolotl": Format(trainers.axolotl),
     "trl": Format(
         trainers.trl, "`fraction`: a dataset's part of the mixture; rows are never repeated, so the files repeat them"
     ),
     "llama-factory": Format(
-        trainers.llama_factory, "`interleave_probs`: the chance with which the next row is of a dataset"
+        trainers.llama_factory,
+        "`interleave_probs` (for streaming, in a comment): the chance with which the next row is of a dataset; without "
+        "streaming the files' rows are the shares",
     ),
     "sentence-transformers": Format(
         trainers.sentence_transformers, "`proportional`: batches are drawn by the number of rows in the files"

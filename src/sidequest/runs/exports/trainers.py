@@ -1,4 +1,4 @@
-"""Exports for trainers: MaChAmp, Axolotl, TRL, LLaMA-Factory and sentence-transformers.
+"""Exports for trainers: Axolotl, TRL, LLaMA-Factory and sentence-transformers; MaChAmp has a module of its own.
 
 All of them get files with one epoch of a phase, in which each task has as many rows as its share says; where a trainer also takes
 shares, those of the files are given, so that its own sampling keeps every row.
@@ -19,68 +19,8 @@ from sidequest.files import write_atomically, write_json
 from sidequest.recipe import Phase, Recipe
 from sidequest.runs.exports.rows import epoch_rows, epochs_of, plain_rows, seed_of, shares_of
 from sidequest.settings import TrainSettings
-from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective, Task
-
-
-def machamp(recipe: Recipe, suite: Suite, train: TrainSettings, out: Path) -> list[Path]:
-    """MaChAmp's dataset configuration with its column files; `sampling_smoothing` 1 keeps the sizes, and so the shares."""
-    written = []
-    for index, phase in enumerate(recipe.phases, start=1):
-        config: dict[str, Any] = {}
-        for name, rows in epoch_rows(phase, suite, seed_of(recipe)).items():
-            task = suite.tasks[name]
-            if task.form not in (Form.TEXT, Form.PAIR, Form.TOKENS):
-                raise SettingsError(f"MaChAmp has no task type for {name!r} ({task.form}); use --to jsonl or parquet")
-            files = {"train_data_path": rows}
-            if name == suite.primary and "select" in task.splits:
-                files["dev_data_path"] = task.splits["select"]
-            entry: dict[str, Any] = {}
-            for key, content in files.items():
-                path = out / f"phase-{index}" / f"{name}.{key.split('_')[0]}"
-                write_atomically(path, _columns(task, content).encode())
-                entry[key] = str(path.relative_to(out))
-                written.append(path)
-            config[name] = entry | _machamp_head(task, phase.weights.get(name, 1.0))
-        path, parameters = out / f"machamp-phase-{index}.json", out / f"machamp-parameters-{index}.json"
-        write_json(path, config, seal=False)
-        training = {"num_epochs": max(1, round(epochs_of(phase, suite, train)))}
-        write_json(
-            parameters,
-            {"batching": {"sampling_smoothing": 1.0, "batch_size": train.batch_size}, "training": training},
-            seal=False,
-        )
-        written += [path, parameters]
-    return written
-
-
-def _machamp_head(task: Task, weight: float) -> dict[str, Any]:
-    if task.form == Form.TOKENS:
-        kind = "seq_bio" if task.metric == "span_f1" else "seq"
-        return {"word_idx": 0, "tasks": {task.name: {"task_type": kind, "column_idx": 1, "loss_weight": weight}}}
-    texts = [0, 1] if task.form == Form.PAIR else [0]
-    kinds = {Objective.REGRESSION: "regression", Objective.MULTILABEL: "multiclas"}
-    head = {
-        "task_type": kinds.get(task.objective, "classification"),
-        "column_idx": len(texts),
-        "loss_weight": weight,
-    }
-    return {"sent_idxs": texts, "tasks": {task.name: head}}
-
-
-def _columns(task: Task, rows: Examples) -> str:
-    if task.form == Form.TOKENS:
-        blocks = []
-        for row in plain_rows(task, rows):
-            blocks.append("".join(f"{word}\t{tag}\n" for word, tag in zip(row["tokens"], row["label"], strict=True)))
-        return "\n".join(blocks)
-    names = ["text", "text_b"] if task.form == Form.PAIR else ["text"]
-    lines = []
-    for row in plain_rows(task, rows):
-        label = "|".join(row["label"]) if task.objective == Objective.MULTILABEL else row["label"]
-        lines.append("\t".join(" ".join(str(value).split()) for value in [*(row[n] for n in names), label]))
-    return "\n".join(lines) + "\n"
 
 
 def axolotl(recipe: Recipe, suite: Suite, train: TrainSettings, out: Path) -> list[Path]:
@@ -123,8 +63,9 @@ def trl(recipe: Recipe, suite: Suite, train: TrainSettings, out: Path) -> list[P
 
 
 def llama_factory(recipe: Recipe, suite: Suite, train: TrainSettings, out: Path) -> list[Path]:
-    """LLaMA-Factory's `dataset_info.json` and a training file per phase. `interleave_probs` are the chances with which the next
-    row is drawn; `interleave_once` uses every row of the files once."""
+    """LLaMA-Factory's `dataset_info.json` and a training file per phase. `concat` shuffles all files together: an epoch has
+    every row once. `interleave_probs` are for streaming, where files cannot be shuffled; they stand in a comment, because
+    LLaMA-Factory refuses them beside `concat`, and its `interleave_once` fails with the `datasets` that it pins (4.0)."""
     written: list[Path] = []
     info: dict[str, Any] = {}
     for index, phase, files in _instruction_files(recipe, suite, out, "LLaMA-Factory", _alpaca):
@@ -136,12 +77,18 @@ def llama_factory(recipe: Recipe, suite: Suite, train: TrainSettings, out: Path)
         settings = {
             "dataset_dir": ".",
             "dataset": ",".join(names.values()),
-            "mix_strategy": "interleave_once",
-            "interleave_probs": ",".join(f"{shares[name]:.6f}" for name in files),
+            "mix_strategy": "concat",
             "num_train_epochs": _rounded(epochs_of(phase, suite, train)),
         }
+        streaming = {
+            "streaming": True,
+            "mix_strategy": "interleave_over",
+            "interleave_probs": ",".join(f"{shares[name]:.6f}" for name in files),
+        }
+        comment = "".join(f"# {line}\n" for line in yaml.safe_dump(streaming, sort_keys=False).splitlines())
+        text = f"{yaml.safe_dump(settings, sort_keys=False)}# For streaming, instead of concat:\n{comment}"
         config = out / f"llama-factory-phase-{index}.yaml"
-        write_atomically(config, yaml.safe_dump(settings, sort_keys=False).encode())
+        write_atomically(config, text.encode())
         written += [*files.values(), config]
     path = out / "dataset_info.json"
     write_json(path, info, seal=False)
