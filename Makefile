@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready.stamp
 
-.PHONY: demo test check lint types imports docs test-faults fuzz test-slow test-cluster bench clean
+.PHONY: demo test check lint types imports docs test-faults fuzz test-slow test-cluster test-parsers bench clean
 
 demo: $(READY)
 	$(BIN)/sidequest demo
@@ -42,6 +42,12 @@ test-slow: $(READY)
 test-cluster: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,demo,ray,postgresql]'
 	$(BIN)/python -m pytest -m cluster
+
+# Exports read by the trainers' own code; what is not installed is skipped, and named. TRAINER=… is the environment of one trainer, ONLY=… its name
+# (docs/export.md), because their versions of libraries exclude each other.
+TRAINER ?= $(VENV)
+test-parsers: $(READY)
+	$(TRAINER)/bin/python -m pytest -rs tests/runs/test_real_parsers.py $(if $(ONLY),-k $(ONLY))
 
 bench: $(READY)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
