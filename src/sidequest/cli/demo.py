@@ -16,8 +16,8 @@ HELP = (
 )
 NEEDS_ARGUMENTS = False
 METHODS = "auto,exp3s,heu-type"
-# What makes it short: smaller batches, which score about as well on *select* in two thirds of the time, and no training longer than
-# twice the primary's (docs/log/2026-11-18-demo.md).
+# What makes it short: smaller batches, which score about as well on *select* in two thirds of the time, and no training longer
+# than twice the primary's (docs/log/2026-11-18-demo.md).
 SHORT = ["train.batch_size=16", "train.max_batches=1200"]
 
 
