@@ -1,6 +1,7 @@
 """Schedules: lengths, orders, early stopping, the best model, and continuing a killed fit."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -103,10 +104,12 @@ class Scripted(SimulatedLearner):
         self.kept = snapshot
 
 
-def scripted_fit(scores: list[float], phases: int = 1, **train: Any) -> tuple[FitResult, Scripted]:
+def scripted_fit(
+    scores: list[float], phases: int = 1, ends: Sequence[int] | None = None, **train: Any
+) -> tuple[FitResult, Scripted]:
     learner = Scripted(scores)
     settings = TrainSettings(**{"epochs": 3, "patience": None, **train})
-    return fit(learner, [Phase(shares={learner.primary: 1})] * phases, settings, 0), learner
+    return fit(learner, [Phase(shares={learner.primary: 1})] * phases, settings, 0, ends=ends), learner
 
 
 def test_a_start_that_training_does_not_improve_is_kept_and_gives_way_at_a_tie():
@@ -136,6 +139,24 @@ def test_the_result_of_two_phases_is_the_best_of_the_second_which_starts_from_th
     assert found.score == kept_score(found.history, "best") == 0.6
     assert learner.kept == 6
     assert max(entry["score"] for entry in found.history) == 0.9  # of the first phase
+
+
+@pytest.mark.parametrize(
+    ("scores", "phases", "kept"),
+    [
+        ([0.9, 0.1, 0.5, 0.8], 1, (0,)),
+        ([0.2, 0.1, 0.5, 0.4], 1, (2,)),
+        ([0.1, 0.9, 0.2, 0.3, 0.4, 0.6, 0.5], 2, (1, 2)),
+    ],
+)
+def test_another_fit_can_end_where_the_first_was_kept_whatever_select_says(scores, phases, kept):
+    found, _ = scripted_fit(scores, phases)
+    assert found.kept == kept
+    rising = [0.01 * place for place in range(9)]
+    again, learner = scripted_fit(rising, phases, ends=found.kept)
+    assert again.kept == kept
+    assert learner.evaluated == 1 + sum(kept)  # no batch more
+    assert scripted_fit(rising, phases)[0].kept != kept
 
 
 def test_patience_stops_early_and_a_phase_may_forbid_it():

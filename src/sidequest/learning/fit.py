@@ -25,10 +25,12 @@ OnBatches = Callable[[int, int, float | None], None]  # (batches done, batches i
 @dataclass
 class FitResult:
     """score: on *select*, of the model that the learner now is: the last phase's best, or its last one. history: one entry per
-    evaluation on *select*, the first one before any training."""
+    evaluation on *select*, the first one before any training. kept: after how many evaluations in its phase each phase's model
+    was kept; 0: before any training."""
 
     score: float
     history: list[dict[str, Any]]
+    kept: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class _Progress:
     trained_best: float = -np.inf
     stale: int = 0
     history: list[dict[str, Any]] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
 
 
 def single_run_work(rows: int, select_rows: int, train: TrainSettings) -> float:
@@ -127,6 +130,7 @@ def fit(
     goal: str = "primary",
     progress: OnBatches | None = None,
     checkpoints: Checkpoints | None = None,
+    ends: Sequence[int] | None = None,
 ) -> FitResult:
     """Train the phases one after another; the learner ends as the last phase's best model on *select*, or as its last one.
 
@@ -135,6 +139,7 @@ def fit(
     is also evaluated before its first step, because a model may start at a solution (its read-out) that training does not
     improve; at a tie the trained model is kept.
 
+    ends: after how many evaluations each phase ends, as `kept` of an earlier fit says: *select* then decides nothing.
     checkpoints: states from which a killed fit continues, to the same result, and where it saves by time.
     """
     for phase in phases:
@@ -148,11 +153,13 @@ def fit(
         if at.look == 0:
             learner.begin(length.total)
             at.best, at.trained_best, best = -np.inf, -np.inf, None
+            at.kept = [*at.kept[:index], 0]
             if index == 0:
                 at.best, best = score_of(learner, goal), learner.snapshot(weights_only=True)
                 at.history.append({"phase": 0, "batches": 0, "score": at.best})
         patience = train.patience if phase.stop_early else None
-        for look in range(at.look, len(length.looks)):
+        last = len(length.looks) if ends is None else min(ends[index], len(length.looks))
+        for look in range(at.look, last):
             start = length.looks[look - 1] if look else 0
             rng = np.random.default_rng([seed, index, look])
             for task, n_batches in task_order(phase, start, length.looks[look], rng, learner.primary):
@@ -169,8 +176,8 @@ def fit(
             improved = score > at.trained_best or look == 0
             if improved:
                 at.trained_best, at.stale = score, 0
-            if train.keep == "last" or best is None or (improved and score >= at.best):
-                at.best, best = score, learner.snapshot(weights_only=True)
+            if train.keep == "last" or ends is not None or best is None or (improved and score >= at.best):
+                at.best, best, at.kept[index] = score, learner.snapshot(weights_only=True), look + 1
             at.look = look + 1
             if patience is not None and at.stale >= patience:
                 break
@@ -179,7 +186,7 @@ def fit(
         if best is not None:  # the next phase starts from there; positions in the data go on
             learner.restore(best)
         at.phase, at.look, at.stale = index + 1, 0, 0
-    return FitResult(at.best, at.history)
+    return FitResult(at.best, at.history, tuple(at.kept))
 
 
 def _check_finite(losses: Sequence[float], task: str, phase: int, before: int) -> None:

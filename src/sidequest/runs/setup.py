@@ -87,7 +87,7 @@ class Setup:
         return cls(suite, settings, lengths)
 
     def with_all_rows(self) -> Setup:
-        """*select* joins *train*, as nothing is left to choose: the same passes over more rows, and the last model is the result.
+        """*select* joins *train*, as nothing is left to choose: the same passes over more rows, which no score can end.
 
         *select* stays a split of its own, for the learner; what it scores there says nothing any more.
         """

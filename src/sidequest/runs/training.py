@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sidequest.errors import SettingsError
 from sidequest.files import atomic_directory, digest
 from sidequest.learning.checkpoints import Checkpoints
-from sidequest.learning.fit import fit, kept_score, score_of
+from sidequest.learning.fit import FitResult, fit, kept_score, score_of
 from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Learner
 from sidequest.progress import Progress
@@ -67,14 +68,15 @@ def train_recipe(
 
     trained: weights that the method itself has trained and saved (`Method.trains_model`); they are taken as they are.
     calibrate: fit the temperature of the exported model's probabilities on *select*.
-    all_rows: learn from *select*, too (`Setup.with_all_rows`); it then has no scores.
+    all_rows: learn from *select*, too (`Setup.with_all_rows`); it then has no scores. Where *select* says which moment
+        of a training is kept, a training without it comes first, and the second ends there.
     progress: told of the batches trained.
     The model exported is the best on *select* or the last (`train.keep`); *report* is looked at once, at the end.
     """
     if all_rows:
         if calibrate:
             raise SettingsError("--calibrate needs rows that the model has not learned from; --all-rows leaves none")
-        setup, trained = setup.with_all_rows(), None
+        trained = None
     with holding(directory):
         return _train_recipe(setup, recipe, seed, directory, trained, calibrate, progress, all_rows)
 
@@ -91,25 +93,20 @@ def _train_recipe(
 ) -> Trained:
     if progress is not None:
         setup.family.progress = progress.encoding
+    spent, ends = Meter(), None
+    if all_rows:
+        if setup.train.keep == "best":
+            ends = _fit(setup, first := setup.learner(seed), recipe, seed, directory, "moment", progress).kept
+            spent = first.meter
+        setup = setup.with_all_rows()
     learner = setup.learner(seed)
-    checkpoints = None
-    if directory is not None:
-        identity = digest([[phase.model_dump(mode="json") for phase in recipe.phases], seed, setup.facts(recipe.tasks)])
-        checkpoints = Checkpoints(directory / "checkpoints" / "training", identity)
     history: list[dict[str, Any]] = []
     if trained is not None:
         learner.load(trained)
     else:
-        history = fit(
-            learner,
-            recipe.phases,
-            setup.train,
-            seed,
-            goal=setup.suite.goal,
-            progress=None if progress is None else progress.training,
-            checkpoints=checkpoints,
-        ).history
+        history = _fit(setup, learner, recipe, seed, directory, "training", progress, ends).history
     meter = Meter.from_json(learner.meter.to_json())  # what training cost, without the evaluations that follow
+    meter.add(spent)
     suite, primary = setup.suite, setup.suite.primary
     scored = [
         name
@@ -144,9 +141,37 @@ def _train_recipe(
         interval = row_interval(task.metric, predictions[primary], task.splits["report"].target, task.labels)
         scores = replace(scores, interval=interval)
         scores_record(setup, scores, seed).write(directory)
-        if checkpoints is not None:
-            checkpoints.remove()
+        for name in ("moment", "training"):
+            _checkpoints(setup, recipe, seed, directory, name).remove()
     return scores
+
+
+def _checkpoints(setup: Setup, recipe: Recipe, seed: int, directory: Path, name: str) -> Checkpoints:
+    identity = digest([[phase.model_dump(mode="json") for phase in recipe.phases], seed, setup.facts(recipe.tasks)])
+    return Checkpoints(directory / "checkpoints" / name, identity)
+
+
+def _fit(
+    setup: Setup,
+    learner: Learner,
+    recipe: Recipe,
+    seed: int,
+    directory: Path | None,
+    name: str,
+    progress: Progress | None,
+    ends: Sequence[int] | None = None,
+) -> FitResult:
+    """With a directory, a killed fit of this name continues from its checkpoints there."""
+    return fit(
+        learner,
+        recipe.phases,
+        setup.train,
+        seed,
+        goal=setup.suite.goal,
+        progress=None if progress is None else progress.training,
+        checkpoints=None if directory is None else _checkpoints(setup, recipe, seed, directory, name),
+        ends=ends,
+    )
 
 
 def _select_score(learner: Learner, history: list[dict[str, Any]], setup: Setup, all_rows: bool) -> float:
