@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from experiments.jobs import RESULTS, Job, Result, Store, counts, repeat, run_missing
+from experiments.jobs import RESULTS, ExperimentJob, Result, ResultStore, counts, repeat, run_missing
 from sidequest.errors import SettingsError, unknown
 from sidequest.model_settings import EncoderSettings
 
@@ -46,9 +46,9 @@ class Options:
     def seed_range(self, usual: int) -> range:
         return range(self.first_seed, self.first_seed + (self.seeds or usual))
 
-    def store(self, experiment: str) -> Store:
+    def store(self, experiment: str) -> ResultStore:
         encoder = "" if self.encoder is None else "-" + re.sub(r"\W+", "-", self.encoder).strip("-")
-        return Store(experiment, ("small" if self.small else "full") + encoder, self.results)
+        return ResultStore(experiment, ("small" if self.small else "full") + encoder, self.results)
 
     def with_encoder(self, model: Model) -> Model:
         """A model's settings with the encoder that was asked for."""
@@ -122,7 +122,7 @@ def status_lines(options: Options) -> list[str]:
         module = importlib.import_module(f"experiments.{name}")
         for small in (True, False):
             sized = replace(options, small=small)
-            jobs: list[Job] = module.jobs_of(sized)
+            jobs: list[ExperimentJob] = module.jobs_of(sized)
             found = counts(sized.store(name), jobs)
             told = ", ".join(f"{count} {state}" for state, count in found.items() if count)
             lines.append(f"{name:12} {'small' if small else 'full':6} {len(jobs):5} jobs: {told}")

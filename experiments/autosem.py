@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from experiments import Options
 from experiments.cells import by_seed, claims, claims_table, mean_and_deviation, method_result
 from experiments.data import data_directory
-from experiments.jobs import Job, Result
+from experiments.jobs import ExperimentJob, Result
 from sidequest.files import write_json
 from sidequest.model_settings import AutosemSettings, BiLstmSettings, EncoderSettings
 from sidequest.recipe import Recipe
@@ -74,7 +74,7 @@ PAPER = {
 
 
 @dataclass(frozen=True)
-class Part:
+class AutoSeMPart:
     """One primary and its candidates. train_rows, select_rows: of a few-shot primary, drawn for each seed; None: all, and
     *select* as the loader carves it. guess: the educated guess. stage1, stage2: settings. train: what differs from the model's
     defaults."""
@@ -109,7 +109,7 @@ class Part:
         }.get(arm, (arm, {}))
 
 
-TAGGING = Part(
+TAGGING = AutoSeMPart(
     "chunking",
     ("cola", "ner", "pos", SHUFFLED),
     ("ner", "pos"),
@@ -143,7 +143,7 @@ PAPER_TRAIN = {"epochs": 20, "batch_size": 32, "patience": 4}
 SEEDS, SMALL_SEEDS = 5, 1
 
 
-def parts(small: bool) -> dict[str, Part]:
+def parts(small: bool) -> dict[str, AutoSeMPart]:
     """By primary. In the paper pairs have pairs as candidates, single sentences all tasks."""
     if small:
         return {"chunking": SMALL_TAGGING}
@@ -152,11 +152,11 @@ def parts(small: bool) -> dict[str, Part]:
         others = tuple(each for each in (PAIRS if name in PAIRS else TEXTS) if each != name)
         wide = AutosemSettings(hidden=512 if name == "mrpc" else 1024, depth=2)
         budget = {"trials": 15 if name == "mrpc" else 20, "runs": 2}
-        found[name] = Part(name, others, guess, wide, PAPER_TRAIN, stage2=budget)
+        found[name] = AutoSeMPart(name, others, guess, wide, PAPER_TRAIN, stage2=budget)
     return found
 
 
-def jobs_of(options: Options) -> list[Job]:
+def jobs_of(options: Options) -> list[ExperimentJob]:
     every = parts(options.small)
     return [
         _job(every[name], arm, seed)
@@ -166,7 +166,7 @@ def jobs_of(options: Options) -> list[Job]:
     ]
 
 
-def _job(part: Part, arm: str, seed: int) -> Job:
+def _job(part: AutoSeMPart, arm: str, seed: int) -> ExperimentJob:
     method, given = part.method(arm)
     facts = {
         "method": method,
@@ -178,22 +178,22 @@ def _job(part: Part, arm: str, seed: int) -> Job:
     }
     alone = arm in ("single", PROBE, "random pair")
     longer = f"{part.primary}-autosem-{seed}" if arm == SINGLE_LONG else None
-    return Job(arm, part.primary, seed, facts, chooses=not alone, needs=longer)
+    return ExperimentJob(arm, part.primary, seed, facts, chooses=not alone, needs=longer)
 
 
 @dataclass(frozen=True)
-class Shared:
-    parts: Mapping[str, Part]
+class AutoSeMShared:
+    parts: Mapping[str, AutoSeMPart]
     data: Path
     out: Path
     encoder: str | None
 
 
-def shared_of(options: Options) -> Shared:
-    return Shared(parts(options.small), data_directory(options), options.out, options.encoder)
+def shared_of(options: Options) -> AutoSeMShared:
+    return AutoSeMShared(parts(options.small), data_directory(options), options.out, options.encoder)
 
 
-def run_job(shared: Shared, job: Job, needed: Mapping[str, Result]) -> Result:
+def run_job(shared: AutoSeMShared, job: ExperimentJob, needed: Mapping[str, Result]) -> Result:
     part = shared.parts[job.task]
     method, settings = part.method(job.method)
     if job.method == SINGLE_LONG:
@@ -206,7 +206,7 @@ def directory(out: Path, task: str, arm: str, seed: int) -> Path:
     return out / task / arm.replace(" ", "-") / f"seed-{seed}"
 
 
-def make_setup(part: Part, data: Path, seed: int, encoder: str | None = None) -> Setup:
+def make_setup(part: AutoSeMPart, data: Path, seed: int, encoder: str | None = None) -> Setup:
     limits = {} if part.report_limit is None else {"report_limit": part.report_limit}
     primary = drawn(_load(part.primary, data, limits), part, seed)
     some = {} if part.auxiliary_limit is None else {"limit": part.auxiliary_limit, "report_limit": 10}
@@ -218,7 +218,7 @@ def make_setup(part: Part, data: Path, seed: int, encoder: str | None = None) ->
     return Setup.of(suite, model, dict(part.train))
 
 
-def drawn(task: Task, part: Part, seed: int) -> Task:
+def drawn(task: Task, part: AutoSeMPart, seed: int) -> Task:
     """A few-shot primary: other rows of its train file for each seed, none of them both in train and in *select*."""
     if part.train_rows is None or part.select_rows is None:
         return task

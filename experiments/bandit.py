@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from experiments import Options
-from experiments.jobs import Job
+from experiments.jobs import ExperimentJob
 from sidequest.files import write_json
 from sidequest.methods.base import Method
 from sidequest.methods.policies.counterfactual import Counterfactual, CounterfactualSettings
@@ -49,7 +49,7 @@ POINTS = 100  # of each curve in the figure
 LARGEST_ORACLE_GAP = 0.02
 
 
-def jobs_of(options: Options) -> list[Job]:
+def jobs_of(options: Options) -> list[ExperimentJob]:
     facts = {
         "steps": STEPS,
         "seeds": list(options.seed_range(SEEDS)),
@@ -57,14 +57,14 @@ def jobs_of(options: Options) -> list[Job]:
         "cma": CMA_ITERATIONS,
     }
     some = PARTS[:1] if options.small else PARTS
-    return [Job("policies", part, options.first_seed, facts) for part in some]
+    return [ExperimentJob("policies", part, options.first_seed, facts) for part in some]
 
 
 def shared_of(options: Options) -> list[int]:
     return list(options.seed_range(SEEDS))
 
 
-def run_job(seeds: list[int], job: Job, needed: Mapping[str, Any]) -> dict[str, Any]:
+def run_job(seeds: list[int], job: ExperimentJob, needed: Mapping[str, Any]) -> dict[str, Any]:
     if job.task == "one environment":
         number = paper_environment()
         return {"environment": number, **run_policies(number, seeds)}

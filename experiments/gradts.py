@@ -35,7 +35,7 @@ from experiments.gradts_suites import (
     small_plan,
     with_all_rows,
 )
-from experiments.jobs import Job, Result
+from experiments.jobs import ExperimentJob, Result
 from experiments.rank_test import RankTest, rank_test
 from sidequest.files import read_json, write_json
 from sidequest.recipe import Phase, Recipe
@@ -73,7 +73,7 @@ def plan_of(options: Options) -> GradTSPlan:
     return replace(plan, parts=tuple(part for part in kept if part.primaries), model=options.with_encoder(plan.model))
 
 
-def jobs_of(options: Options) -> list[Job]:
+def jobs_of(options: Options) -> list[ExperimentJob]:
     plan = plan_of(options)
     return [
         _job(plan, part, primary, method, seed)
@@ -84,7 +84,7 @@ def jobs_of(options: Options) -> list[Job]:
     ]
 
 
-def _job(plan: GradTSPlan, part: TaskSet, primary: str, method: str, seed: int) -> Job:
+def _job(plan: GradTSPlan, part: TaskSet, primary: str, method: str, seed: int) -> ExperimentJob:
     facts = {
         "tasks": part.tasks,
         "model": plan.model.model_dump(mode="json"),
@@ -94,24 +94,24 @@ def _job(plan: GradTSPlan, part: TaskSet, primary: str, method: str, seed: int) 
     }
     chooses = method not in ("single", "all") and not method.startswith(WITH)
     task = f"{part.name}/{primary}"
-    needs = Job(SIZED_LIKE, task, seed).name if method == "random-subset" else None
-    needs = Job("gradts-thres", task, seed).name if method == TUNED else needs
-    return Job(method, task, seed, facts, chooses=chooses, needs=needs)
+    needs = ExperimentJob(SIZED_LIKE, task, seed).name if method == "random-subset" else None
+    needs = ExperimentJob("gradts-thres", task, seed).name if method == TUNED else needs
+    return ExperimentJob(method, task, seed, facts, chooses=chooses, needs=needs)
 
 
 @dataclass(frozen=True)
-class Shared:
+class GradTSShared:
     plan: GradTSPlan
     tasks: Mapping[str, Task]
     out: Path
 
 
-def shared_of(options: Options) -> Shared:
+def shared_of(options: Options) -> GradTSShared:
     plan = plan_of(options)
-    return Shared(plan, load_tasks(plan, data_directory(options)), options.out)
+    return GradTSShared(plan, load_tasks(plan, data_directory(options)), options.out)
 
 
-def run_job(shared: Shared, job: Job, needed: Mapping[str, Result]) -> Result:
+def run_job(shared: GradTSShared, job: ExperimentJob, needed: Mapping[str, Result]) -> Result:
     name, primary = job.task.split("/")
     part = next(each for each in shared.plan.parts if each.name == name)
     setup = setup_of(shared.plan, part, shared.tasks, primary)
@@ -159,7 +159,7 @@ def chosen_result(setup: Setup, method: str, settings: Mapping[str, Any], seed: 
     recipe = select(setup, method, settings=dict(settings), seed=seed, directory=choice)
     made = with_all_rows(recipe, _rows(setup))
     made.write(place / "recipe.json")
-    outcome = cells.run_job(setup, cells.Job(method, dict(settings), seed, place, selected=True))
+    outcome = cells.run_job(setup, cells.ExperimentJob(method, dict(settings), seed, place, selected=True))
     selection = SelectionRecord.read(choice)
     minutes = (sum(task.seconds for task in selection.meter.tasks.values()) + outcome.training.seconds) / 60
     reuse = {**selection.heads, "trials": selection.meter.trials, "trials_reused": selection.meter.trials_reused}

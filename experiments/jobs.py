@@ -28,7 +28,7 @@ State = Literal["done", "other code", "other settings", "missing"]
 
 
 @dataclass(frozen=True)
-class Job:
+class ExperimentJob:
     """One file of results. settings: all that decides the result besides what is named here, the data and the library's code.
 
     chooses: whether a method decides something; what only trains does not depend on the methods' code.
@@ -56,17 +56,17 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Store:
+class ResultStore:
     """The files of one experiment at one size."""
 
     experiment: str
     size: str
     place: Path = RESULTS
 
-    def file(self, job: Job) -> Path:
+    def file(self, job: ExperimentJob) -> Path:
         return self.place / self.experiment / self.size / f"{job.name}.json"
 
-    def state(self, job: Job) -> State:
+    def state(self, job: ExperimentJob) -> State:
         path = self.file(job)
         if not path.exists():
             return "missing"
@@ -75,11 +75,11 @@ class Store:
             return "other settings"
         return "done" if self._same_code(job, kept["code"]) else "other code"
 
-    def read(self, job: Job) -> Result | None:
+    def read(self, job: ExperimentJob) -> Result | None:
         """The whole file of a job that counts."""
         return read_json(self.file(job)) if self.state(job) == "done" else None
 
-    def write(self, job: Job, result: Result, seconds: float) -> Result:
+    def write(self, job: ExperimentJob, result: Result, seconds: float) -> Result:
         kept = {
             "method": job.method,
             "task": job.task,
@@ -93,7 +93,7 @@ class Store:
         write_json(self.file(job), kept, seal=False)
         return kept
 
-    def found_equal(self, job: Job, old: str) -> None:
+    def found_equal(self, job: ExperimentJob, old: str) -> None:
         """A repetition of a job of this method gave the same scores under today's code."""
         path = self.place / self.experiment / VERSIONS
         known = read_json(path) if path.exists() else {}
@@ -102,7 +102,7 @@ class Store:
         rest = [group for group in groups if not {*group} & together]
         write_json(path, {**known, job.method: [*rest, sorted(together)]}, seal=False)
 
-    def _same_code(self, job: Job, code: str) -> bool:
+    def _same_code(self, job: ExperimentJob, code: str) -> bool:
         if code == job.code:
             return True
         path = self.place / self.experiment / VERSIONS
@@ -110,18 +110,24 @@ class Store:
         return any({code, job.code} <= {*group} for group in groups)
 
 
-RunOne = Callable[[Any, Job, Mapping[str, Result]], Result]
+RunOne = Callable[[Any, ExperimentJob, Mapping[str, Result]], Result]
 
 
 @dataclass(frozen=True)
 class _Common:
     run: RunOne
     shared: Any
-    store: Store
+    store: ResultStore
 
 
 def run_missing(
-    run: RunOne, shared: Any, jobs: Sequence[Job], store: Store, *, workers: int = 1, minutes: float | None = None
+    run: RunOne,
+    shared: Any,
+    jobs: Sequence[ExperimentJob],
+    store: ResultStore,
+    *,
+    workers: int = 1,
+    minutes: float | None = None,
 ) -> dict[str, Result]:
     """Results by name of all jobs that are done; those that are not are run, until `minutes` have passed.
 
@@ -144,11 +150,11 @@ def run_missing(
     return found
 
 
-def _needed(job: Job, found: Mapping[str, Result]) -> dict[str, Result]:
+def _needed(job: ExperimentJob, found: Mapping[str, Result]) -> dict[str, Result]:
     return {} if job.needs is None else {job.needs: found[job.needs]}
 
 
-def _run_one(common: _Common, given: tuple[Job, Mapping[str, Result]]) -> Result:
+def _run_one(common: _Common, given: tuple[ExperimentJob, Mapping[str, Result]]) -> Result:
     job, needed = given
     begun = time.perf_counter()
     result = common.run(common.shared, job, needed)
@@ -159,7 +165,7 @@ def _told(kept: Result) -> str:
     return f"{kept['report']:.4f}" if isinstance(kept.get("report"), float) else "done"
 
 
-def repeat(run: RunOne, shared: Any, jobs: Sequence[Job], store: Store, method: str) -> bool:
+def repeat(run: RunOne, shared: Any, jobs: Sequence[ExperimentJob], store: ResultStore, method: str) -> bool:
     """Run the cheapest stored job of a method again. Equal results: the version of its code counts as today's."""
     stored = [job for job in jobs if job.method == method and store.state(job) in ("done", "other code")]
     stored = [job for job in stored if job.needs is None]
@@ -175,7 +181,7 @@ def repeat(run: RunOne, shared: Any, jobs: Sequence[Job], store: Store, method: 
     return same
 
 
-def counts(store: Store, jobs: Sequence[Job]) -> dict[State, int]:
+def counts(store: ResultStore, jobs: Sequence[ExperimentJob]) -> dict[State, int]:
     """How many jobs are in which state."""
     found: dict[State, int] = dict.fromkeys(("done", "other code", "other settings", "missing"), 0)
     for job in jobs:

@@ -16,7 +16,7 @@ import numpy as np
 
 from experiments import Options
 from experiments.data import data_directory
-from experiments.jobs import Job
+from experiments.jobs import ExperimentJob
 from experiments.targets import CLAIMS, TargetsPlan, claims, claims_table, outcomes_of, run_job, scores, spread
 from sidequest.files import write_json
 from sidequest.model_settings import AlphaVILSettings
@@ -70,7 +70,7 @@ PAPER = {
 }
 
 
-def jobs_of(options: Options) -> list[Job]:
+def jobs_of(options: Options) -> list[ExperimentJob]:
     return plan_of(options, None).jobs()
 
 

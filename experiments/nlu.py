@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from experiments import Options
 from experiments.data import data_directory
-from experiments.jobs import Job
+from experiments.jobs import ExperimentJob
 from experiments.targets import (
     METHODS,
     TargetsPlan,
@@ -72,7 +72,7 @@ PAPER = {
 }
 
 
-def jobs_of(options: Options) -> list[Job]:
+def jobs_of(options: Options) -> list[ExperimentJob]:
     return plan_of(options, None).jobs()
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from experiments import Options
 from experiments.cells import method_result
 from experiments.data import GLUE_FOLDERS, data_directory
-from experiments.jobs import Job, Result
+from experiments.jobs import ExperimentJob, Result
 from sidequest.files import write_json
 from sidequest.methods.policies.counterfactual import Counterfactual, CounterfactualSettings
 from sidequest.methods.policies.exp3s import Exp3S, Exp3SSettings
@@ -55,7 +55,7 @@ SMALL_REPORT_ROWS = 500
 
 
 @dataclass(frozen=True)
-class Part:
+class PoliciesPart:
     """train: every policy's; its last model is scored, and there are as many looks at *select* as it has epochs."""
 
     model: EncoderSettings
@@ -70,12 +70,12 @@ class Part:
 
 
 FIXED: dict[str, Any] = {"patience": None, "keep": "last"}
-SMALL = Part(
+SMALL = PoliciesPart(
     PooledSettings(), TrainSettings(epochs=5, batch_size=32, max_batches=1500, **FIXED), SMALL_ROWS, SMALL_REPORT_ROWS
 )
 PARTS = {
-    "cpu": Part(HfSettings(max_length=64), TrainSettings(epochs=5, batch_size=16, max_batches=2500, **FIXED)),
-    "paper": Part(
+    "cpu": PoliciesPart(HfSettings(max_length=64), TrainSettings(epochs=5, batch_size=16, max_batches=2500, **FIXED)),
+    "paper": PoliciesPart(
         HfSettings(encoder="bert-base-uncased", max_length=256),
         TrainSettings(epochs=10, batch_size=16, learning_rate=2e-5, max_batches=200_000, **FIXED),
     ),
@@ -100,13 +100,13 @@ LEARN, MEAN_POLICY = "counterfactual: learn", "exp3s, mean policy"
 ORDER = ("random", "size", "exp3s", MEAN_POLICY, "counterfactual", "single")
 
 
-def parts_of(options: Options) -> dict[str, Part]:
+def parts_of(options: Options) -> dict[str, PoliciesPart]:
     if options.small:
         return {"small": SMALL}
     return {name: PARTS[name] for name in options.of_parts(list(PARTS))}
 
 
-def jobs_of(options: Options) -> list[Job]:
+def jobs_of(options: Options) -> list[ExperimentJob]:
     """The policy first, then all policies of a seed."""
     seeds, jobs = options.seed_range(SEEDS), []
     for name, part in parts_of(options).items():
@@ -116,21 +116,24 @@ def jobs_of(options: Options) -> list[Job]:
             "rows": [dict(part.rows), part.report_rows],
             "weights": ENTROPY_WEIGHTS,
         }
-        learn = Job(LEARN, name, seeds[0], facts)
+        learn = ExperimentJob(LEARN, name, seeds[0], facts)
         jobs.append(learn)
         for seed in seeds:
-            exp3s = Job("exp3s", name, seed, facts)
+            exp3s = ExperimentJob("exp3s", name, seed, facts)
             needs = {MEAN_POLICY: exp3s.name, "counterfactual": learn.name}
             others = ("counterfactual", MEAN_POLICY, "single")
-            jobs += [Job(policy, name, seed, facts, chooses=False) for policy in ("random", "size")]
+            jobs += [ExperimentJob(policy, name, seed, facts, chooses=False) for policy in ("random", "size")]
             jobs.append(exp3s)
-            jobs += [Job(each, name, seed, facts, chooses=each != "single", needs=needs.get(each)) for each in others]
+            jobs += [
+                ExperimentJob(each, name, seed, facts, chooses=each != "single", needs=needs.get(each))
+                for each in others
+            ]
     return jobs
 
 
 @dataclass(frozen=True)
-class Shared:
-    parts: Mapping[str, Part]
+class PoliciesShared:
+    parts: Mapping[str, PoliciesPart]
     data: Path
     out: Path
     encoder: str | None
@@ -148,11 +151,11 @@ class Shared:
         return Setup(Suite.of(tasks[0], tasks[1:], name="glue", goal="average"), model, part.train)
 
 
-def shared_of(options: Options) -> Shared:
-    return Shared(parts_of(options), data_directory(options, "glue"), options.out, options.encoder)
+def shared_of(options: Options) -> PoliciesShared:
+    return PoliciesShared(parts_of(options), data_directory(options, "glue"), options.out, options.encoder)
 
 
-def run_job(shared: Shared, job: Job, needed: Mapping[str, Result]) -> Result:
+def run_job(shared: PoliciesShared, job: ExperimentJob, needed: Mapping[str, Result]) -> Result:
     import torch
 
     torch.set_num_threads(1)
@@ -174,7 +177,7 @@ def run_job(shared: Shared, job: Job, needed: Mapping[str, Result]) -> Result:
     return train(setup, part, job, given / given.sum())
 
 
-def learn(setup: Setup, part: Part, job: Job, place: Path) -> Result:
+def learn(setup: Setup, part: PoliciesPart, job: ExperimentJob, place: Path) -> Result:
     """A policy; for Exp3.S also the scores of the model that the run itself trained, which is the paper's result."""
     learner = setup.learner(job.seed)
     trials = LocalTrials(learner, setup.train, goal="average", facts=setup.facts)
@@ -201,7 +204,7 @@ def learn(setup: Setup, part: Part, job: Job, place: Path) -> Result:
     return result | {"by_weight": by_weight, "weight": evidence["entropy_weight"]}
 
 
-def train(setup: Setup, part: Part, job: Job, shares: np.ndarray) -> Result:
+def train(setup: Setup, part: PoliciesPart, job: ExperimentJob, shares: np.ndarray) -> Result:
     names = list(setup.pool.names)
     phase = policy_phase(names, shares, goal="average", steps=part.steps)
     trained = train_recipe(setup, Recipe(method=job.method, primary=names[0], phases=(phase,)), job.seed)

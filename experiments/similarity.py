@@ -19,7 +19,7 @@ import numpy as np
 from experiments import Options
 from experiments.cells import by_seed, claims, claims_table, mean_and_deviation, method_result
 from experiments.data import data_directory
-from experiments.jobs import Job, Result
+from experiments.jobs import ExperimentJob, Result
 from experiments.similarity_plan import METHODS, SimilarityPlan, full_plan, load_tasks, runs_of, setup_of, small_plan
 from sidequest.files import write_json
 from sidequest.learning.protocol import Discrimination, TaskDiscriminator
@@ -44,30 +44,30 @@ def plan_of(options: Options) -> SimilarityPlan:
     return replace(plan, model=options.with_encoder(plan.model), primaries=options.of_primaries(plan.primaries))
 
 
-def jobs_of(options: Options) -> list[Job]:
+def jobs_of(options: Options) -> list[ExperimentJob]:
     plan = plan_of(options)
     facts = plan.facts()
     return [
-        Job(run.label, primary, seed, {**facts, "run": vars(run)}, chooses=run.method != "single")
+        ExperimentJob(run.label, primary, seed, {**facts, "run": vars(run)}, chooses=run.method != "single")
         for primary in plan.primaries
         for seed in options.seed_range(plan.seeds)
         for run in runs_of(plan)
-    ] + [Job(STAGES, primary, options.first_seed, facts) for primary in plan.primaries]
+    ] + [ExperimentJob(STAGES, primary, options.first_seed, facts) for primary in plan.primaries]
 
 
 @dataclass(frozen=True)
-class Shared:
+class SimilarityShared:
     plan: SimilarityPlan
     tasks: Mapping[str, Task]
     out: Path
 
 
-def shared_of(options: Options) -> Shared:
+def shared_of(options: Options) -> SimilarityShared:
     plan = plan_of(options)
-    return Shared(plan, load_tasks(plan, data_directory(options, "glue")), options.out)
+    return SimilarityShared(plan, load_tasks(plan, data_directory(options, "glue")), options.out)
 
 
-def run_job(shared: Shared, job: Job, needed: Mapping[str, Result]) -> Result:
+def run_job(shared: SimilarityShared, job: ExperimentJob, needed: Mapping[str, Result]) -> Result:
     if job.method == STAGES:
         return stage_seconds(shared.plan, shared.tasks, job.task)
     run = next(run for run in runs_of(shared.plan) if run.label == job.method)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from experiments.claims import judged
-from experiments.jobs import Job
+from experiments.jobs import ExperimentJob
 from sidequest.learning.checkpoints import Checkpoints, SavedLearner
 from sidequest.learning.torch.learner import TorchLearner
 from sidequest.methods.alphavil.alphavil import AlphaVIL, AlphaVILSettings
@@ -69,10 +69,10 @@ class TargetsPlan:
     methods: tuple[str, ...] = METHODS
     probabilities: bool = False
 
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[ExperimentJob]:
         """By method, the dearest last: what is told first is what the paper's claims need."""
         return [
-            Job(method, target, seed, self._facts(method), chooses=method not in ("single", "multitask"))
+            ExperimentJob(method, target, seed, self._facts(method), chooses=method not in ("single", "multitask"))
             for method in self.methods
             for seed in self.seeds
             for target in ((ALL,) if method == "multitask" else self.tasks)
@@ -89,7 +89,7 @@ class TargetsPlan:
         }
 
 
-def run_job(plan: TargetsPlan, job: Job, needed: Mapping[str, Any]) -> dict[str, Any]:
+def run_job(plan: TargetsPlan, job: ExperimentJob, needed: Mapping[str, Any]) -> dict[str, Any]:
     """Scores on both splits by target, and what the method learned."""
     import torch
 
@@ -169,7 +169,7 @@ def _resumed(states: Checkpoints, learner: TorchLearner) -> tuple[dict[str, _Bes
     return best, record["epoch"] + 1
 
 
-def learn_weights(plan: TargetsPlan, learner: TorchLearner, job: Job, place: Path) -> dict[str, Any]:
+def learn_weights(plan: TargetsPlan, learner: TorchLearner, job: ExperimentJob, place: Path) -> dict[str, Any]:
     """`alphavil` (in any variant) or `diw`; the learner ends with the best weights on *select*."""
     settings = {"epochs": plan.epochs, "fraction": plan.fraction, **plan.settings.get(job.method, {})}
     method: Method[Any, Any]

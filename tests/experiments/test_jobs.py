@@ -3,7 +3,7 @@
 import pytest
 
 from experiments import jobs
-from experiments.jobs import Job, Store, counts, repeat, run_missing
+from experiments.jobs import ExperimentJob, ResultStore, counts, repeat, run_missing
 from sidequest.errors import SettingsError
 from sidequest.files import read_json
 
@@ -18,11 +18,11 @@ def run(shared, job, needed):
 @pytest.fixture
 def store(tmp_path):
     RAN.clear()
-    return Store("tiny", "small", tmp_path)
+    return ResultStore("tiny", "small", tmp_path)
 
 
 def test_finished_jobs_are_read_and_not_run_again(store):
-    some = [Job("m", "t", seed, {"rows": 5}) for seed in (0, 1)]
+    some = [ExperimentJob("m", "t", seed, {"rows": 5}) for seed in (0, 1)]
     found = run_missing(run, 0.5, some, store)
     assert [kept["report"] for kept in found.values()] == [0.5, 1.5]
     assert run_missing(run, 9.0, some, store) == found
@@ -32,19 +32,24 @@ def test_finished_jobs_are_read_and_not_run_again(store):
 
 
 def test_other_settings_and_other_code_do_not_count(store, monkeypatch):
-    job = Job("m", "t", 0, {"rows": 5})
+    job = ExperimentJob("m", "t", 0, {"rows": 5})
     run_missing(run, 0.0, [job], store)
-    assert store.state(Job("m", "t", 0, {"rows": 6})) == "other settings"
+    assert store.state(ExperimentJob("m", "t", 0, {"rows": 6})) == "other settings"
     monkeypatch.setattr(jobs, "selection_code_version", lambda: "new")
     assert store.state(job) == "other code"
     assert store.read(job) is None
-    assert counts(store, [job, Job("m", "t", 1)]) == {"done": 0, "other code": 1, "other settings": 0, "missing": 1}
+    assert counts(store, [job, ExperimentJob("m", "t", 1)]) == {
+        "done": 0,
+        "other code": 1,
+        "other settings": 0,
+        "missing": 1,
+    }
     run_missing(run, 0.0, [job], store)
     assert len(RAN) == 2
 
 
 def test_what_only_trains_does_not_depend_on_the_code_of_methods(store, monkeypatch):
-    job = Job("single", "t", 0, chooses=False)
+    job = ExperimentJob("single", "t", 0, chooses=False)
     run_missing(run, 0.0, [job], store)
     monkeypatch.setattr(jobs, "selection_code_version", lambda: "new")
     assert store.state(job) == "done"
@@ -53,7 +58,7 @@ def test_what_only_trains_does_not_depend_on_the_code_of_methods(store, monkeypa
 
 
 def test_a_repetition_with_the_same_scores_makes_old_code_count_for_its_method_alone(store, monkeypatch):
-    some = [Job(method, "t", seed) for method in ("a", "b") for seed in (0, 1)]
+    some = [ExperimentJob(method, "t", seed) for method in ("a", "b") for seed in (0, 1)]
     run_missing(run, 0.5, some, store)
     monkeypatch.setattr(jobs, "selection_code_version", lambda: "new")
     assert not repeat(run, 0.7, some, store, "a")  # other scores
@@ -69,13 +74,13 @@ def test_a_repetition_with_the_same_scores_makes_old_code_count_for_its_method_a
 
 
 def test_a_job_waits_for_what_it_needs_and_gets_its_result(store):
-    first, second = Job("learn", "t", 1), Job("train", "t", 2, needs="t-learn-1")
+    first, second = ExperimentJob("learn", "t", 1), ExperimentJob("train", "t", 2, needs="t-learn-1")
     found = run_missing(run, 0.0, [second, first], store)
     assert RAN == ["t-learn-1", "t-train-2"]
     assert found["t-train-2"]["report"] == 3.0
 
 
 def test_no_job_begins_after_the_minutes_are_over(store):
-    some = [Job("m", "t", seed) for seed in range(4)]
+    some = [ExperimentJob("m", "t", seed) for seed in range(4)]
     assert len(run_missing(run, 0.0, some, store, minutes=0.0)) == 1
     assert len(run_missing(run, 0.0, some, store)) == 4

