@@ -1,14 +1,16 @@
-"""The drawing of the house is true: every module is in a layer, every room is on the map, and no file is long."""
+"""The drawing of the house is true: every module is in a layer, every room is on the map, no file is long, and all is packed."""
 
 import ast
+import statistics
 import tomllib
 from collections import defaultdict
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tests.helpers import ROOT
 
 SOURCE = ROOT / "src" / "sidequest"
 LONGEST = 350  # lines
+USUAL = 108  # lines of the median file, at most
 
 
 def modules():
@@ -40,9 +42,27 @@ def test_every_room_is_on_the_map():
 
 
 def test_no_file_is_longer_than_a_reader_can_hold():
-    files = [path for place in ("src", "experiments") for path in (ROOT / place).rglob("*.py")]
+    places = ("src", "experiments", "benchmarks", "examples")
+    files = [path for place in places for path in (ROOT / place).rglob("*.py")]
     long = {str(path.relative_to(ROOT)): count for path in files if (count := lines(path)) > LONGEST}
     assert long == {}
+    assert statistics.median(lines(path) for _, path in modules()) <= USUAL
+
+
+def test_files_that_are_no_code_are_in_the_wheel():
+    """Truth tables, templates and embedded data: each is named by a pattern of `package-data`, whose `*` enters no folder."""
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["sidequest"]
+    files = [path.relative_to(SOURCE) for path in SOURCE.rglob("*") if path.is_file()]
+    data = [path.as_posix() for path in files if path.suffix not in (".py", ".pyc")]
+    assert "truth/digits.json" in data
+    assert [name for name in data if not packed(name, patterns)] == []
+    assert not packed("truth/digits.json", [pattern for pattern in patterns if "truth" not in pattern])
+    assert not packed("truth/deeper/digits.json", patterns)
+
+
+def packed(name: str, patterns: list[str]) -> bool:
+    path = PurePosixPath(name)
+    return any(len(path.parts) == pattern.count("/") + 1 and path.match(pattern) for pattern in patterns)
 
 
 def test_a_name_means_one_thing():

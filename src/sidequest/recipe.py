@@ -102,7 +102,7 @@ class Phase(_Plain):
     @field_validator("shares")
     @classmethod
     def _by_name(cls, shares: dict[str, float]) -> dict[str, float]:
-        # A cycle runs its tasks in this order. JSON keeps no order of its own, so name order is the one that survives a file.
+        # JSON keeps no order of its own, so name order is the one that survives a file. Cycles begin with the primary.
         return dict(sorted(shares.items()))
 
     @model_validator(mode="after")
