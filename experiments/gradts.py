@@ -159,7 +159,7 @@ def chosen_result(setup: Setup, method: str, settings: Mapping[str, Any], seed: 
     recipe = select(setup, method, settings=dict(settings), seed=seed, directory=choice)
     made = with_all_rows(recipe, _rows(setup))
     made.write(place / "recipe.json")
-    outcome = cells.run_job(setup, cells.ExperimentJob(method, dict(settings), seed, place, selected=True))
+    outcome = cells.run_job(setup, cells.Job(method, dict(settings), seed, place, selected=True))
     selection = SelectionRecord.read(choice)
     minutes = (sum(task.seconds for task in selection.meter.tasks.values()) + outcome.training.seconds) / 60
     reuse = {**selection.heads, "trials": selection.meter.trials, "trials_reused": selection.meter.trials_reused}
