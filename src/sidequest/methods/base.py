@@ -84,6 +84,8 @@ class Plan(BaseModel):
         score is the mean probability that the model gives to the truth of *select*'s rows, over the last evaluations; the
         result then has that probability for each row. It is continuous and bounded, so a short run on few rows says more by it.
         `read-out`: nothing is trained; the same of the plain linear read-out of the model's features, where it has one.
+    branches: of a `truth` plan. `phases` are then a trunk, trained once, and each branch goes on from where it ended, with the
+        same rows of the primary in the same order; the result has the rows of every branch, [branches, n].
     permuted: tasks whose train targets are shuffled among their rows, with the seed of the shuffle: a control that shows what
         any training beside the primary does. It exists only while the run lasts.
     """
@@ -95,6 +97,7 @@ class Plan(BaseModel):
     label: str = ""
     note: dict[str, Any] = {}
     measure: Literal["metric", "truth", "read-out"] = "metric"
+    branches: tuple[tuple[Phase, ...], ...] = ()
     permuted: dict[str, int] = {}
 
 

@@ -1,4 +1,4 @@
-"""The figure of `auto`: each candidate's probe beside its controls."""
+"""The figure of `auto`: each candidate's branch beside the primary alone."""
 
 from __future__ import annotations
 
@@ -11,21 +11,19 @@ from sidequest.report.style import PALETTE, new_figure
 
 CONTROL = "#7F7F7F"
 TITLES = {
-    "screen": "A first look",
-    "probe": "Each candidate beside the controls",
-    "compose": "What stood out, again and together",
+    "probe": "Each candidate against the primary alone, from one trunk",
+    "confirm": "Those that gained, again from another trunk",
     "shares": "How much of them",
-    "rows": "Which of their rows",
     "guard": "The choice against the primary alone, at length",
 }
 
 
 def probes(shown: Mapping[str, Any]) -> go.Figure:
-    """Gains over the mean control in one round, the best at the top; controls are grey, and the highest of them is a line."""
+    """Gains over the primary alone in one round, the best at the top; controls are grey, and the highest of them is a line."""
     arms = sorted(shown["arms"], key=lambda arm: arm["gain"])
     controls = [arm for arm in arms if arm["kind"] in ("single", "longer", "permuted", "read-out")]
     figure = new_figure(
-        TITLES.get(shown["stage"], shown["stage"]), "probability of the truth on select, over the mean control"
+        TITLES.get(shown["stage"], shown["stage"]), "probability of the truth on select, over the primary alone"
     )
     for name, part, colour in (
         ("candidates", [arm for arm in arms if arm not in controls], PALETTE[1]),

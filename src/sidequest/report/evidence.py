@@ -105,9 +105,10 @@ def _greedy(recipe: Recipe) -> Iterator[Sketch]:
 def _probes(recipe: Recipe) -> Iterator[Sketch]:
     for number, shown in enumerate(recipe.evidence.get("rounds", [])):
         if isinstance(shown, dict) and "arms" in shown:
+            after = f", after {shown['trunk']:.2f} of it alone" if shown.get("trunk") else ""
             caption = (
-                f"Short runs at {shown['length']:.2f} of the primary's length; bars are one standard error, of rows and of runs. "
-                "What lies left of the dotted line is not above every control."
+                f"Runs of {shown['length']:.2f} of the primary's length{after}; bars are one standard error of rows and runs. "
+                "What lies left of the dotted line is not above the primary alone and every other control."
             )
             yield Sketch(f"{number + 1}-{shown['stage']}", caption, partial(auto.probes, shown))
 

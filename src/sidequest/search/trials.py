@@ -15,7 +15,7 @@ from sidequest.errors import Diverged, SettingsError
 from sidequest.files import digest
 from sidequest.learning.fit import fit
 from sidequest.learning.meter import Meter
-from sidequest.learning.probing import probe
+from sidequest.learning.probing import probe, probe_branches
 from sidequest.learning.protocol import Learner, Probing
 from sidequest.methods.base import Plan
 from sidequest.progress import Progress
@@ -132,7 +132,13 @@ class LocalTrials:
             read = _probing(learner).read_out_truth(learner.primary)
             result = TrialResult(0.0 if read is None else float(read.mean()), [], meter, truth=read)
         elif plan.measure == "truth":
-            truth = probe(_probing(learner), plan.phases, self._train, plan.seed, goal=self._goal, progress=progress)
+            probing, goal = _probing(learner), self._goal
+            if plan.branches:
+                truth = probe_branches(
+                    probing, plan.phases, plan.branches, self._train, plan.seed, goal=goal, progress=progress
+                )
+            else:
+                truth = probe(probing, plan.phases, self._train, plan.seed, goal=goal, progress=progress)
             result = TrialResult(float(truth.mean()), [], meter, truth=truth)
         else:
             try:
@@ -163,8 +169,11 @@ def plan_key(plan: Plan, facts: Any) -> str:
     # What differs from an ordinary run stands in the key only where it differs: ordinary runs keep the keys that they have.
     special: dict[str, Any] = {"measure": plan.measure} if plan.measure != "metric" else {}
     special |= {"permuted": plan.permuted} if plan.permuted else {}
+    branches = [[phase.model_dump(mode="json") for phase in each] for each in plan.branches]
+    special |= {"branches": branches} if branches else {}
     return digest({"phases": phases, "seed": plan.seed, "facts": facts, **special})
 
 
 def tasks_of(plan: Plan) -> list[str]:
-    return sorted({name for phase in plan.phases for name in phase.tasks})
+    every = [*plan.phases, *(phase for branch in plan.branches for phase in branch)]
+    return sorted({name for phase in every for name in phase.tasks})

@@ -226,10 +226,13 @@ class SimulatedLearner(OwnPowers):
         return score + self._noise(split, task, seen)
 
     def truth(self, task: str, split: str = "select") -> np.ndarray:
-        """The score and its noise, shared by all rows, around a difficulty of each row that is the same in every run."""
+        """The score and its noise, around a difficulty of each row that is the same in every run, and noise of each row that is
+        not: as large in their mean as the score's."""
         score = self.evaluate(task, split)
         difficulty = np.array([self._row_offset(task, split, row) for row in range(SELECT_ROWS)])
-        return np.clip(score + difficulty - difficulty.mean(), 0.0, 1.0)
+        seen = sorted(self._at.exposures.items())
+        noise = np.array([self._noise(split, task, seen, row) for row in range(SELECT_ROWS)]) * SELECT_ROWS**0.5
+        return np.clip(score + difficulty - difficulty.mean() + noise - noise.mean(), 0.0, 1.0)
 
     def read_out_truth(self, task: str) -> np.ndarray | None:
         return None

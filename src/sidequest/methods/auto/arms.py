@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -75,27 +74,9 @@ class Arm(BaseModel):
         return (together, Phase(shares={primary: 1}, epochs=epochs * length * self.finish, stop_early=whole))
 
     def plan(self, primary: str, epochs: float, length: float, seed: int) -> Plan:
+        """A run of its own, from the start."""
         permuted = {self.tasks[0]: self.permutation} if self.kind == "permuted" else {}
         phases = self.phases(primary, epochs, length)
         label = f"auto: {self.name}, {length:.2f} of the length"
         measure: Literal["truth", "read-out"] = "read-out" if self.kind == "read-out" else "truth"
         return Plan(phases=phases, seed=seed, label=label, measure=measure, permuted=permuted, note={"arm": self.name})
-
-
-def first_arms(candidates: Sequence[str], objectives: dict[str, str], controls: int, seed: int) -> list[Arm]:
-    """Every candidate, the primary alone, and permuted copies: one per objective first, then in name order.
-
-    The primary alone for as many *batches* is no control here: at a fraction of the length it is simply trained further, and it
-    wins for that reason. It stands in the guard, at full length.
-    """
-    by_objective: dict[str, list[str]] = {}
-    for name in candidates:
-        by_objective.setdefault(objectives[name], []).append(name)
-    waiting = [by_objective[key] for key in sorted(by_objective)]
-    order = [names[i] for i in range(max(map(len, waiting), default=0)) for names in waiting if i < len(names)]
-    arms = [Arm(kind="candidate", tasks=(name,)) for name in candidates]
-    arms.append(Arm(kind="single"))
-    for number in range(controls if order else 0):
-        name = order[number % len(order)]
-        arms.append(Arm(kind="permuted", tasks=(name,), permutation=1000 * seed + number))
-    return arms

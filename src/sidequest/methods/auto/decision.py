@@ -1,8 +1,8 @@
-"""From the numbers of a round to a judgement of each arm. Pure functions: how arms were trained is not known here.
+"""From probabilities of the truth to gains over the primary alone. Pure functions: how arms were trained is not known here.
 
-A short run beside *any* other task often looks better than the primary alone, because it is longer, or because a little noise
-regularises. So gains are measured against controls, and two kinds of noise are in every error: between rows of *select* (paired,
-row by row) and between runs, which only the spread of the controls and repetitions can show.
+Branches of one trunk are paired: the same start, the same rows of the primary in the same order, the same rows of *select*. What
+is left between two of them is noise of single rows, which shows in the spread over rows, and noise that all rows share, which
+does not; runs on digits differed by up to one and a half times what their rows say.
 """
 
 from __future__ import annotations
@@ -12,71 +12,49 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
+
+RUNS_OVER_ROWS = 1.5
+SMALLEST_ERROR = 1e-6
 
 
 @dataclass(frozen=True)
-class JudgedArm:
-    """gain: mean probability of the truth over the mean of the controls. error: its standard error, rows and runs. above: whether
-    it is above every single control."""
+class Gain:
+    """In the probability of the truth, over the primary alone. error: its standard error."""
 
-    gain: float
+    mean: float
     error: float
-    above: bool
 
     @property
     def z(self) -> float:
-        return self.gain / self.error if self.error > 0 else math.copysign(math.inf, self.gain) if self.gain else 0.0
+        return self.mean / self.error
 
 
-@dataclass(frozen=True)
-class Spread:
-    """What is known about differences between runs: a sum of squares of the controls' means, and its degrees of freedom."""
-
-    squares: float = 0.0
-    degrees: int = 0
-
-    @property
-    def variance(self) -> float:
-        return self.squares / self.degrees if self.degrees else 0.0
-
-    def __add__(self, other: Spread) -> Spread:
-        return Spread(self.squares + other.squares, self.degrees + other.degrees)
+def gain(arm: np.ndarray, alone: np.ndarray) -> Gain:
+    """arm, alone: the probability of the truth, float64 [seeds, rows]."""
+    difference = (arm - alone).mean(axis=0)
+    spread = difference.std(ddof=1) / math.sqrt(len(difference)) if len(difference) > 1 else 0.0
+    return Gain(float(difference.mean()), max(RUNS_OVER_ROWS * float(spread), SMALLEST_ERROR))
 
 
-def judge(
-    truth: Mapping[str, Sequence[np.ndarray]], controls: Sequence[str], known: Spread | None = None
-) -> dict[str, JudgedArm]:
-    """truth: for each arm one array [rows] for each repetition, the same repetitions for all arms. controls: names of arms.
-    known: the spread of earlier rounds, which have few controls each."""
-    repeats = min(len(runs) for runs in truth.values())
-    means = {name: np.array([runs[r].mean() for r in range(repeats)]) for name, runs in truth.items()}
-    base = np.mean([np.stack(truth[name][:repeats]) for name in controls], axis=0)  # [repeats, rows]
-    between = (spread_of(truth, controls) + (known or Spread())).variance
-    judged = {}
-    for name, runs in truth.items():
-        difference = np.stack(runs[:repeats]) - base
-        over_rows = difference.mean(axis=0)
-        of_rows = over_rows.var(ddof=1) / len(over_rows) if len(over_rows) > 1 else 0.0
-        others = [control for control in controls if control != name]
-        spread = between * (1 + 1 / len(controls)) / repeats
-        above = all(means[name].mean() > means[control].mean() for control in others)
-        judged[name] = JudgedArm(float(difference.mean()), math.sqrt(spread + of_rows), above)
-    return judged
+def combined(gains: Sequence[Gain]) -> Gain:
+    """Of several rounds, weighted by what each is worth."""
+    weights = np.array([1 / one.error**2 for one in gains])
+    mean = float(weights @ [one.mean for one in gains] / weights.sum())
+    return Gain(mean, float(weights.sum() ** -0.5))
 
 
-def spread_of(truth: Mapping[str, Sequence[np.ndarray]], controls: Sequence[str]) -> Spread:
-    """Of the controls' means around the mean control of the same repetition."""
-    repeats = min(len(truth[name]) for name in controls)
-    means = np.array([[truth[name][r].mean() for r in range(repeats)] for name in controls])
-    centred = means - means.mean(axis=0)
-    return Spread(float((centred**2).sum()), (len(controls) - 1) * repeats)
+def least_z(tried: int, doubt: float) -> float:
+    """What the best of `tried` candidates that do nothing exceeds with a probability of about `doubt`."""
+    return float(ndtri(1 - doubt / max(tried, 1)))
 
 
-def survivors(judged: Mapping[str, JudgedArm], keep: float, least_z: float, most: int) -> list[str]:
-    """The arms that stand out from the controls and gain at least `keep` of the best gain, best first."""
-    standing = {name: one for name, one in judged.items() if one.above and one.gain > 0 and one.z >= least_z}
+def chosen(gains: Mapping[str, Gain], tried: int, doubt: float, keep: float, most: int) -> list[str]:
+    """Nothing, unless one stands out; then also the others that are above 0 by a standard error and gain at least `keep` of the
+    best gain. Best first."""
+    standing = [name for name, one in gains.items() if one.z >= least_z(tried, doubt)]
     if not standing:
         return []
-    best = max(one.gain for one in standing.values())
-    ranked = sorted(standing, key=lambda name: (-standing[name].gain, name))
-    return [name for name in ranked if standing[name].gain >= keep * best][:most]
+    best = max(gains[name].mean for name in standing)
+    ranked = sorted(gains, key=lambda name: (-gains[name].mean, name))
+    return [name for name in ranked if gains[name].z >= 1 and gains[name].mean >= keep * best][:most]

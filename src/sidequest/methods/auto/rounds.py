@@ -9,19 +9,23 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from sidequest.methods.auto.arms import Arm
-from sidequest.methods.auto.decision import JudgedArm, Spread, judge, spread_of
-from sidequest.methods.base import State
+from sidequest.methods.auto.decision import Gain, combined, gain
+from sidequest.methods.base import Plan, State
+from sidequest.recipe import Phase
 
-Stage = Literal["screen", "probe", "compose", "shares", "guard"]
+Stage = Literal["probe", "confirm", "shares", "guard"]
+ALONE = Arm(kind="single")
 
 
 class Round(BaseModel):
-    """Arms trained at one length on one or more seeds. truth: by arm, for each seed the probability of the truth per row."""
+    """Arms trained on one or more seeds. trunk: the part of the primary's length that is trained alone before, once for all arms
+    of a seed; 0: each arm is a run of its own. truth: by arm, for each seed the probability of the truth per row."""
 
     model_config = ConfigDict(extra="forbid")
 
     stage: Stage
     arms: list[Arm]
+    trunk: float
     length: float
     seeds: list[int]
     truth: dict[str, list[list[float] | None]] = {}
@@ -30,26 +34,33 @@ class Round(BaseModel):
     def complete(self) -> bool:
         return all(row is not None for arm in self.arms for row in self.truth.get(arm.name, [None]))
 
-    def pending(self) -> Iterator[tuple[Arm, int]]:
-        for arm in self.arms:
-            for index, seed in enumerate(self.seeds):
-                if self.truth.get(arm.name, [None] * len(self.seeds))[index] is None:
-                    yield arm, seed
+    def plans(self, primary: str, epochs: float) -> Iterator[Plan]:
+        """What is still to be trained: with a trunk, one plan for each seed."""
+        for index, seed in enumerate(self.seeds):
+            missing = [arm for arm in self.arms if self.truth.get(arm.name, [None] * len(self.seeds))[index] is None]
+            if self.trunk and missing:
+                trunk = Phase(shares={primary: 1}, epochs=epochs * self.trunk, stop_early=False)
+                branches = tuple(arm.phases(primary, epochs, self.length) for arm in self.arms)
+                label = f"auto: {self.stage}, {len(branches)} branches of one trunk"
+                yield Plan(phases=(trunk,), branches=branches, seed=seed, label=label, measure="truth")
+            elif not self.trunk:
+                yield from (arm.plan(primary, epochs, self.length, seed) for arm in missing)
+
+    def told(self, plan: Plan, rows: np.ndarray) -> Round:
+        """With the rows of a plan."""
+        names = [arm.name for arm in self.arms] if plan.branches else [plan.note["arm"]]
+        truth = {name: list(found) for name, found in self.truth.items()}
+        for name, each in zip(names, np.atleast_2d(rows).tolist(), strict=True):
+            truth.setdefault(name, [None] * len(self.seeds))[self.seeds.index(plan.seed)] = each
+        return self.model_copy(update={"truth": truth})
 
     def rows(self, arm: Arm) -> np.ndarray:
         """The probability of the truth, float64 [seeds, rows]."""
         return np.array(self.truth[arm.name], dtype=np.float64)
 
-    @property
-    def by_arm(self) -> dict[str, list[np.ndarray]]:
-        return {arm.name: list(self.rows(arm)) for arm in self.arms}
-
-    @property
-    def controls(self) -> list[str]:
-        return [arm.name for arm in self.arms if arm.is_control]
-
-    def judged(self, known: Spread | None = None) -> dict[str, JudgedArm]:
-        return judge(self.by_arm, self.controls, known)
+    def gains(self) -> dict[str, Gain]:
+        """Of every arm over the primary alone."""
+        return {arm.name: gain(self.rows(arm), self.rows(ALONE)) for arm in self.arms}
 
 
 class AutoState(State):
@@ -59,7 +70,6 @@ class AutoState(State):
 
     primary: str
     candidates: list[str]
-    objectives: dict[str, str]
     epochs: float
     goal: str = "primary"
     beside: float = 1.0
@@ -70,7 +80,8 @@ class AutoState(State):
     finished: bool = False
 
 
-def spread_before(state: AutoState, now: Round) -> Spread:
-    """The spread between runs that the rounds before this one showed."""
-    before = state.rounds[: state.rounds.index(now)]
-    return sum((spread_of(one.by_arm, one.controls) for one in before if one.stage != "screen"), Spread())
+def gains_so_far(state: AutoState) -> dict[str, Gain]:
+    """Of the candidates in the last complete look at single candidates, with all that was seen of them before."""
+    looks = [one.gains() for one in state.rounds if one.stage in ("probe", "confirm") and one.complete and one.truth]
+    singles = [name for name in looks[-1] if name != ALONE.name]
+    return {name: combined([one[name] for one in looks if name in one]) for name in singles}

@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from sidequest.formatting import fixed, signed
-from sidequest.methods.auto.rounds import AutoState, Round, spread_before
+from sidequest.methods.auto.rounds import AutoState, Round, gains_so_far
 
 
-def evidence(state: AutoState, one: Round) -> dict[str, Any]:
-    judged = one.judged(spread_before(state, one))
+def evidence(one: Round) -> dict[str, Any]:
+    gains = one.gains()
     arms = [
         {
             "arm": arm.name,
             "kind": arm.kind,
             "tasks": list(arm.tasks),
             "truth": float(one.rows(arm).mean()),
-            "gain": judged[arm.name].gain,
-            "error": judged[arm.name].error,
+            "gain": gains[arm.name].mean,
+            "error": gains[arm.name].error if arm.kind != "single" else 0.0,
         }
         for arm in one.arms
     ]
-    return {"stage": one.stage, "length": one.length, "seeds": one.seeds, "arms": arms}
+    return {"stage": one.stage, "trunk": one.trunk, "length": one.length, "seeds": one.seeds, "arms": arms}
 
 
 def verdict(state: AutoState) -> str:
@@ -34,17 +34,20 @@ def verdict(state: AutoState) -> str:
         if complete[-1].stage == "guard":
             return (
                 "no auxiliary helps: what looked good in short runs does not hold at length against the primary alone, "
-                "as long or longer, and the read-out of the features"
+                "as long or longer, shuffled targets and the read-out of the features"
             )
-        return "no auxiliary helps: none stands out from the primary alone and from training beside shuffled targets"
+        gains = gains_so_far(state)
+        best = max(gains, key=lambda name: gains[name].z)
+        shown = f"{signed(gains[best].mean, 4)} ± {fixed(gains[best].error, 4)}"
+        return (
+            f"no auxiliary helps: none stands out from the primary alone (the best, {best}: {shown} in the probability of the "
+            "truth on select)"
+        )
     names = list(state.choice.tasks)
     together = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     how = state.choice.name.removeprefix(" + ".join(names))
-    last = complete[-1]
-    if state.choice.name not in last.truth:
-        return f"train with {together}{how}"
-    gain = last.judged(spread_before(state, last))[state.choice.name]
-    return (
-        f"train with {together}{how}: {signed(gain.gain, 4)} ± {fixed(gain.error, 4)} in the probability of the truth "
-        "on select, over the primary alone and shuffled targets"
+    gains = gains_so_far(state)
+    each = ", ".join(
+        f"{signed(gains[name].mean, 4)} ± {fixed(gains[name].error, 4)}" for name in names if name in gains
     )
+    return f"train with {together}{how}: {each} in the probability of the truth on select, over the primary alone"
