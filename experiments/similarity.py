@@ -153,7 +153,8 @@ def draw_primary(plan: SimilarityPlan, primary: str, metric: str, scores: Scores
     curves = {
         name: {count: scores[f"{name}-{count}"] for count in counts if f"{name}-{count}" in scores} for name in METHODS
     }
-    save(figures.score_against_rows(_some(curves), levels, metric, primary), out / f"figure-3-5-{primary}")
+    if shown := _some(curves):
+        save(figures.score_against_rows(shown, levels, metric, primary), out / f"figure-3-5-{primary}")
     paths = {name: sorted((out / primary / f"{name}-{plan.count}").glob("seed-*/recipe.json")) for name in METHODS}
     recipes = {name: Recipe.read(found[0]) for name, found in paths.items() if found}
     if recipes:
@@ -169,9 +170,9 @@ def draw_primary(plan: SimilarityPlan, primary: str, metric: str, scores: Scores
         | ({plan.primary_rows[primary]: scores[label]} if label in scores else {})
         for name, label in whole.items()
     }
-    shown = figures.score_against_rows(_some(few), {}, metric, f"{primary}: few labelled rows")
-    shown.update_xaxes(title="rows of the primary")
-    save(shown, out / f"figure-8-{primary}")
+    figure = figures.score_against_rows(_some(few), {}, metric, f"{primary}: few labelled rows")
+    figure.update_xaxes(title="rows of the primary")
+    save(figure, out / f"figure-8-{primary}")
 
 
 def _some(curves: Mapping[str, Mapping[int, list[float]]]) -> dict[str, Mapping[int, list[float]]]:

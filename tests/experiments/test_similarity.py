@@ -138,3 +138,10 @@ def test_scores_of_tasks_are_shown_as_shares_with_the_threshold():
     figure = figures.score_spread(evidence)
     assert list(figure.data[0].y) == [0.4, 0.6]
     assert figure.layout.shapes[0].x0 == 1.5
+
+
+def test_what_is_done_is_drawn_before_any_curve_is(tmp_path):
+    experiment.draw_primary(small_plan(), "stsb", "pearson", {"single": [0.8], "all": [0.7]}, tmp_path)
+    assert not list(tmp_path.glob("figure-3-5*"))
+    experiment.draw_primary(small_plan(), "stsb", "pearson", {"single": [0.8], "bce-500": [0.7]}, tmp_path)
+    assert list(tmp_path.glob("figure-3-5*"))
