@@ -34,7 +34,7 @@ from experiments.targets import (
 )
 from sidequest.files import write_json
 from sidequest.model_settings import HfSettings
-from sidequest.models.base import Batch, Family, seeded
+from sidequest.models.base import Batch, Family, seeded, spread_choices
 from sidequest.models.hf import HfFamily
 from sidequest.models.hf_model import HfModel
 from sidequest.report.tables import markdown_table
@@ -130,8 +130,9 @@ class TwoLayerHead(nn.Module):
         self.layers = two_layers(width, width // 3, outputs)
 
     def forward(self, states: Tensor, batch: Batch) -> Tensor:
-        """states [n, longest, width] → logits [n, outputs]."""
-        return self.layers(states[:, 0])
+        """states [n, longest, width] → logits [n, outputs]; of choices, which are flat, [rows, choices]."""
+        logits = self.layers(states[:, 0])
+        return spread_choices(logits.reshape(-1), batch["choices"]) if "choices" in batch else logits
 
 
 class TunedFamily(HfFamily):
