@@ -173,6 +173,24 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_what_was_learned():
     assert "finite" not in method.recipe(first).verdict
 
 
+def test_a_first_epoch_that_is_not_finite_leaves_the_primary_alone():
+    class Diverging(Plane):
+        def merged_loss(self, task, deltas, alphas, rows=None):
+            _, gradient = super().merged_loss(task, deltas, alphas, rows)
+            return np.nan, gradient * np.nan
+
+    method = AlphaVIL(AlphaVILSettings(epochs=3, weight_on="loss"))
+    state, _ = run(method, plane_pool(), Diverging())
+    assert method.journal(state) == {"diverged": state.diverged}
+    assert not method.improved(state)  # an untrained model is no result
+    recipe = method.recipe(state)
+    assert recipe.auxiliaries == ()
+    assert recipe.verdict == f"no weights were learned; {state.diverged}"
+    whole, _ = run(method, plane_pool())
+    assert "score" in method.journal(whole)
+    assert method.recipe(whole).auxiliaries
+
+
 def test_the_verdict_ranks_by_weight_times_batches():
     """A task with one batch hardly moves the model, keeps its weight, and must not be named first for that."""
     method = AlphaVIL(AlphaVILSettings(epochs=1))

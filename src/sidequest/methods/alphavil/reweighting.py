@@ -125,12 +125,14 @@ class Reweighting(Method[SettingsT, StateT]):
         return len(state.history) >= state.epochs or bool(state.diverged)
 
     def improved(self, state: StateT) -> bool:
-        return state.best_epoch == len(state.history)
+        return bool(state.history) and state.best_epoch == len(state.history)
 
     def total(self, state: StateT) -> int:
         return state.epochs
 
     def journal(self, state: StateT) -> dict[str, Any]:
+        if not state.history:
+            return {"diverged": state.diverged}
         last = state.history[-1]
         shares = np.array(last["weights"]) / sum(last["weights"])
         return {"score": last["score"], "shares": dict(zip(state.names, shares.round(4).tolist(), strict=True))}
@@ -140,9 +142,10 @@ class Reweighting(Method[SettingsT, StateT]):
         shares = np.array(state.weights) / sum(state.weights)
         # A weight says little by itself: a task with few batches moves the model little, so its weight hardly changes and its
         # share rises as the others' fall. What a task contributes to Equation 1 is its weight times its batches.
-        batches = state.batches or [1] * len(shares)  # none where the first epoch diverged
+        batches = state.batches or [1] * len(shares)
         contributions = shares * batches / (shares * batches).sum()
-        kept = [0] + [i for i in range(1, len(shares)) if contributions[i] >= self.settings.negligible]
+        others = range(1, len(shares)) if state.history else ()  # before any epoch nothing is known of the auxiliaries
+        kept = [0] + [i for i in others if contributions[i] >= self.settings.negligible]
         # The primary stays in the recipe even where training has driven its own weight down (it overfits by then).
         floor = max(self.settings.negligible, self.settings.floor)
         loss_weights = {state.names[i]: max(float(shares[i]), floor) for i in kept}
@@ -159,8 +162,12 @@ class Reweighting(Method[SettingsT, StateT]):
                 "best_epoch": state.best_epoch,
                 "epochs": state.history,
             },
-            verdict=_verdict(state.names, contributions, kept) + (f"; {state.diverged}" if state.diverged else ""),
+            verdict="; ".join(filter(None, [self._decided(state, contributions, kept), state.diverged])),
         )
+
+    @staticmethod
+    def _decided(state: ReweightingState, contributions: np.ndarray, kept: list[int]) -> str:
+        return _verdict(state.names, contributions, kept) if state.history else "no weights were learned"
 
 
 def _verdict(names: list[str], contributions: np.ndarray, kept: list[int]) -> str:
