@@ -44,7 +44,7 @@ class ExperimentJob:
 
     @property
     def name(self) -> str:
-        return f"{self.task}-{self.method}-{self.seed}".replace("/", "-").replace(" ", "-")
+        return f"{self.task}-{self.method}-{self.seed}".replace("/", "-").replace(" ", "-").replace(":", "")
 
     @property
     def plan(self) -> str:
