@@ -130,6 +130,9 @@ class Method(ABC, Generic[SettingsT, StateT]):
             )
         self.settings: SettingsT = cast(SettingsT, given)
         self.seed = seed
+        self.budget: float | None = (
+            None  # x that the user allows; a method whose single plans are large should plan by it
+        )
 
     def __repr__(self) -> str:
         given = self.settings.model_dump(exclude_defaults=True)

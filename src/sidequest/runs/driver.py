@@ -73,6 +73,7 @@ def run_method(
     ahead: computes pieces of the rounds to come on workers.
     """
     check_requirements(method, learner)
+    method.budget = budget
     guarded = guard(learner)
     checkpoints = None if directory is None else _Checkpoints(directory, learner, method, checkpoint_seconds)
     at = checkpoints.load() if checkpoints is not None else None

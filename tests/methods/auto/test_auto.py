@@ -83,12 +83,14 @@ def test_a_screen_by_labels_never_decides_alone():
 
 
 def test_stopped_anywhere_it_answers_by_the_rounds_that_are_complete():
-    """A trunk with its branches is one piece, so a budget ends the search after the first, whatever it is."""
+    """A trunk with its branches is one piece, so a budget also decides how long its pieces are."""
     simulation = helpful(1, 4, gain=0.3, harm=0.1)
     some = chosen(simulation, 0, budget=1.0)
     assert [one["stage"] for one in some.evidence["rounds"]] == ["probe"]
     assert some.auxiliaries == ("arm-1",)
     assert some.cost.x < chosen(simulation, 0).cost.x
+    costs = {budget: chosen(simulation, 0, budget=budget).cost.x for budget in (0.3, 1.0, 2.0)}
+    assert all(cost <= 1.25 * budget for budget, cost in costs.items()), costs
     learner = SimulatedLearner(simulation, seed=0)
     method = Auto(seed=0)
     nothing = method.recipe(method.start(learner.pool(TRAIN), np.random.default_rng(0)))

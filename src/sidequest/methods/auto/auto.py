@@ -179,7 +179,7 @@ class Auto(Method[AutoSettings, AutoState]):
 
     def _budgets(self, state: AutoState) -> dict[str, float]:
         """x for each stage."""
-        x = EFFORTS[self.settings.effort]
+        x = min(EFFORTS[self.settings.effort], math.inf if self.budget is None else self.budget)
         if x < 2:
             parts = {"probe": 1.0}
         elif x < 5:
