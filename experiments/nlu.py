@@ -34,7 +34,7 @@ from experiments.targets import (
 )
 from sidequest.files import write_json
 from sidequest.model_settings import HfSettings
-from sidequest.models.base import Batch, Family, seeded, spread_choices
+from sidequest.models.base import Batch, Family, seeded
 from sidequest.models.hf import HfFamily
 from sidequest.models.hf_model import HfModel
 from sidequest.report.tables import markdown_table
@@ -130,9 +130,8 @@ class TwoLayerHead(nn.Module):
         self.layers = two_layers(width, width // 3, outputs)
 
     def forward(self, states: Tensor, batch: Batch) -> Tensor:
-        """states [n, longest, width] → logits [n, outputs]; of choices, which are flat, [rows, choices]."""
-        logits = self.layers(states[:, 0])
-        return spread_choices(logits.reshape(-1), batch["choices"]) if "choices" in batch else logits
+        """states [n, longest, width] → logits [n, outputs]."""
+        return self.layers(states[:, 0])
 
 
 class TunedFamily(HfFamily):
@@ -153,7 +152,10 @@ def two_layers(width: int, hidden: int, outputs: int) -> nn.Sequential:
 
 
 def tuned_family(suite: Suite, encoder: str | None = None, *, small: bool = False) -> Family:
-    settings = HfSettings(max_length=SMALL_LENGTH, layers=SMALL_LAYERS) if small else HfSettings(max_length=LENGTH)
+    # Both texts of a pair in one sequence: a head reads one state per row.
+    settings = HfSettings(pairing="cross", max_length=LENGTH)
+    if small:
+        settings = settings.model_copy(update={"max_length": SMALL_LENGTH, "layers": SMALL_LAYERS})
     return TunedFamily(suite, settings if encoder is None else settings.model_copy(update={"encoder": encoder}))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from experiments import nlu, targets
+from experiments import targets
 from experiments.jobs import ResultStore, run_missing
 from experiments.targets import TargetsPlan, claims, claims_table, ensemble_score, outcomes_of, run_job, scores, spread
 from sidequest.model_settings import CustomSettings
@@ -145,9 +145,3 @@ def test_claims_are_paired_and_corrected_together():
     assert rows["diw", "single"]["verdict"] == "not shown"
     assert all(row["adjusted_p"] >= row["p_value"] for row in rows.values())
     assert claims_table(list(rows.values())).count("beyond noise") == 2
-
-
-def test_heads_of_two_layers_score_choices_by_row():
-    head, states = nlu.TwoLayerHead(6, 1), torch.randn(4, 3, 6)
-    assert head(states, {}).shape == (4, 1)
-    assert head(states, {"choices": torch.tensor([2, 2])}).shape == (2, 2)
