@@ -41,6 +41,8 @@ def launch(place, *what):
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}"},
         stderr=subprocess.PIPE,
         text=True,
+        # Where the tests themselves run in the background, Ctrl-C is ignored, and processes inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

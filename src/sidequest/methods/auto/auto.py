@@ -41,6 +41,7 @@ MOST_PROBED = 16  # more are ordered by their labels before any training
 TRUNK = {"probe": 0.4, "confirm": 0.4, "shares": 0.4, "guard": 0.0}  # of the primary's length
 MOST_TRUNK = 0.3  # of what a round may cost
 LONGEST = {"probe": 0.4, "confirm": 0.4, "shares": 0.6, "guard": 1.0}
+SHORTEST = 0.02  # of the primary's length: less training says nothing of a candidate
 WORTH_REPEATING = 0.25  # a length at which a further seed says more than further length
 MOST_SEEDS = 3
 LOOKS = 3  # at *select* in a probe
@@ -163,7 +164,8 @@ class Auto(Method[AutoSettings, AutoState]):
         return state.model_copy(update={"rounds": [*state.rounds, now]})
 
     def _probe(self, state: AutoState, candidates: list[str]) -> AutoState:
-        return self._arms(state, "probe", candidates)
+        begun = self._arms(state, "probe", candidates)
+        return begun if begun.rounds[-1].length >= SHORTEST else self._end(state)
 
     def _arms(self, state: AutoState, stage: Stage, names: list[str]) -> AutoState:
         arms = [ALONE, *(Arm(kind="candidate", tasks=(name,)) for name in sorted(names))]
