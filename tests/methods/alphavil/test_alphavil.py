@@ -191,6 +191,25 @@ def test_a_first_epoch_that_is_not_finite_leaves_the_primary_alone():
     assert method.recipe(whole).auxiliaries
 
 
+@pytest.mark.parametrize("steps", [0, 1, 10])
+def test_a_change_that_is_not_finite_is_never_taken(steps):
+    """Also without α-steps, where nothing else would look at the loss."""
+
+    class Exploding(Plane):
+        def collect_delta(self, task, n_batches, **given):
+            delta = super().collect_delta(task, n_batches, **given)
+            return np.nan * delta if [call[0] for call in self.calls].count(task) == 3 and task == "bad" else delta
+
+    method = AlphaVIL(AlphaVILSettings(epochs=5, alpha_steps=steps, weight_on="loss"))
+    state, learner = run(method, plane_pool(), Exploding())
+    assert len(state.history) == 2
+    assert np.isfinite(learner.point).all()
+    assert "ended in epoch 3" in method.recipe(state).verdict
+    whole, _ = run(method, plane_pool())
+    assert len(whole.history) == 5
+    assert (whole.weights == [1.0, 1.0, 1.0]) == (steps == 0)
+
+
 def test_the_verdict_ranks_by_weight_times_batches():
     """A task with one batch hardly moves the model, keeps its weight, and must not be named first for that."""
     method = AlphaVIL(AlphaVILSettings(epochs=1))

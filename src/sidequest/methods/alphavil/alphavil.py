@@ -17,7 +17,7 @@ from sidequest.settings import TrainSettings
 
 class AlphaVILSettings(ReweightingSettings):
     """
-    alpha_steps: s of Algorithm 1.
+    alpha_steps: s of Algorithm 1. 0: the changes are taken as they are, and every weight stays 1.
     alpha_rate, alpha_momentum: of the SGD that tunes α. The paper has 0.005 and 0.5 for 100 epochs of images, 0.001 and 0.5 for
         text. `auto`: the more the fewer epochs there are to move the weights in, 0.5 / epochs, between 0.005 and 0.05.
     tuning_rows: an α-step looks at all of *select* if it has at most this many rows, otherwise at this many of a fresh shuffle.
@@ -102,16 +102,20 @@ class AlphaVIL(Reweighting[AlphaVILSettings, AlphaVILState]):
     def _tune(
         self, state: AlphaVILState, learner: Deltas, deltas: list[Delta], rng: np.random.Generator
     ) -> tuple[np.ndarray, list[float]]:
-        """Lines 8 and 9: α after s steps of SGD with momentum, and the *select* loss before each step."""
+        """Lines 8 and 9: α after s steps of SGD with momentum, and the *select* loss before each step.
+
+        Without steps there is still one look, since it tells whether the changes are finite.
+        """
         settings = self.settings
         alphas, velocity = np.ones(len(deltas)), np.zeros(len(deltas))
         rows = {task: _row_batches(state.select_rows[task], settings, rng) for task in state.objective}
         losses = []
-        for step in range(settings.alpha_steps):
+        for step in range(_looks(settings)):
             found = [learner.merged_loss(task, deltas, alphas, rows[task][step]) for task in state.objective]
             losses.append(float(np.mean([loss for loss, _ in found])))
-            velocity = settings.alpha_momentum * velocity + np.mean([gradient for _, gradient in found], axis=0)
-            alphas = alphas - state.alpha_rate * velocity
+            if settings.alpha_steps:
+                velocity = settings.alpha_momentum * velocity + np.mean([gradient for _, gradient in found], axis=0)
+                alphas = alphas - state.alpha_rate * velocity
         return alphas, losses
 
 
@@ -120,13 +124,19 @@ def scaled_rate(epochs: int) -> float:
     return min(0.05, max(0.005, 0.5 / epochs))
 
 
+def _looks(settings: AlphaVILSettings) -> int:
+    """At *select* in an epoch, one before each α-step."""
+    return max(1, settings.alpha_steps)
+
+
 def _row_batches(rows: int, settings: AlphaVILSettings, rng: np.random.Generator) -> list[np.ndarray | None]:
-    """The *select* rows of each α-step; None: all of them."""
+    """The *select* rows of each look; None: all of them."""
+    looks = _looks(settings)
     if rows <= settings.tuning_rows:
-        return [None] * settings.alpha_steps
+        return [None] * looks
     per_pass = rows // settings.tuning_rows
     batches: list[np.ndarray | None] = []
-    while len(batches) < settings.alpha_steps:
+    while len(batches) < looks:
         order = rng.permutation(rows)[: per_pass * settings.tuning_rows]
         batches += np.split(order, per_pass)
-    return batches[: settings.alpha_steps]
+    return batches[:looks]
