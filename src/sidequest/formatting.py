@@ -17,12 +17,35 @@ def fixed(value: float, digits: int = 3, *, sign: bool = False) -> str:
 
 def without_minus_zero(shown: str, sign: str = "") -> str:
     """A formatted number, with another sign where all of its digits are zero. sign: what stands there instead of the minus."""
-    return sign + shown[1:] if shown.startswith("-") and not re.search("[1-9]", shown) else shown
+    return sign + shown[1:] if shown.startswith("-") and is_zero(shown) else shown
 
 
 def signed(value: float, digits: int = 3) -> str:
     """A difference: always with its sign."""
     return fixed(value, digits, sign=True)
+
+
+def telling(value: float, digits: int = 3) -> str:
+    """A difference that is known not to be zero: with as many more digits as it takes to see that."""
+    return next(
+        (shown for more in range(digits, 7) if not is_zero(shown := signed(value, more))), signed(value, digits)
+    )
+
+
+def is_zero(shown: str) -> bool:
+    """Whether a formatted number has no other digit than zero."""
+    return shown != UNKNOWN and not re.search("[1-9]", shown)
+
+
+def without_zero_differences(sentence: str) -> str:
+    """`+0.0000 ± 0.0001` in a sentence, as words: what is zero to all digits shown is no difference."""
+    return re.sub(r"(?<![\w.])[+-]0\.0+(?![\d.]| ?%)(?: ± ([\d.]*\d))?", _no_difference, sentence)
+
+
+def _no_difference(found: re.Match[str]) -> str:
+    rest = found.string[found.end() :]
+    error = f", ± {found[1]}{'' if not rest or rest[0] in ',;:.)' else ','}" if found[1] else ""
+    return f"no measurable difference{error}"
 
 
 def between(low: float, high: float, digits: int = 3) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sidequest.formatting import between, fixed, seeds_of, signed
+from sidequest.formatting import between, fixed, is_zero, seeds_of, signed, telling
 from sidequest.records.comparisons import Comparison, Row
 from sidequest.records.controls import PROBE
 
@@ -24,10 +24,10 @@ def headline(comparison: Comparison) -> str:
     seeds, metric = len(comparison.seeds), comparison.metric
     methods = [row for row in comparison.rows if row.role == "method"]
     if best is not None and comparison.goal == "average":
-        return f"{best.method} is better than {comparison.baseline}: {signed(best.difference)} {metric}"
+        return f"{best.method} is better than {comparison.baseline}: {telling(best.difference)} {metric}"
     if best is not None:
         return (
-            f"auxiliary tasks help: {best.method} is {signed(best.difference)} {metric} against {comparison.baseline}"
+            f"auxiliary tasks help: {best.method} is {telling(best.difference)} {metric} against {comparison.baseline}"
         )
     if comparison.row(comparison.baseline) is None:
         return f"no verdict: {comparison.baseline} is missing"
@@ -71,7 +71,7 @@ def sentences(comparison: Comparison) -> list[str]:
     if best is None and methods and len(comparison.seeds) >= FEWEST_SEEDS:
         widest = max(methods, key=lambda row: row.against[0].interval[1])
         most = widest.against[0].interval[1]
-        if most > 0:
+        if most > 0 and not is_zero(signed(most)):
             out.append(
                 f"A gain of up to {signed(most)} ({widest.method}) is not ruled out either: more seeds would tell."
             )

@@ -21,6 +21,7 @@ import numpy as np
 
 from sidequest.errors import SettingsError, nearest, speaking_for
 from sidequest.files import write_atomically
+from sidequest.formatting import without_zero_differences
 from sidequest.learning.checkpoints import Checkpoints, SavedLearner
 from sidequest.learning.guard import guard
 from sidequest.learning.meter import Meter
@@ -131,7 +132,11 @@ def run_method(
             recipe = method.recipe(at.state)
         _check_recipe(recipe, method, pool)
     noted = {"stopped_by_budget": budget} if stopped else {}
-    changes = {"cost": learner.meter.cost(single_run_work), "provenance": {**(provenance or {}), **noted}}
+    changes = {
+        "cost": learner.meter.cost(single_run_work),
+        "provenance": {**(provenance or {}), **noted},
+        "verdict": without_zero_differences(recipe.verdict),
+    }
     return recipe.model_copy(update=changes)
 
 
