@@ -15,6 +15,7 @@ from tests.helpers.marks import minilm
 
 pytestmark = pytest.mark.usefixtures("few_digits")
 
+SIZES = {"few": 30, "many": 60}
 QUICK = ["--set", "train.epochs=2", "--set", "train.max_batches=40"]
 
 
@@ -115,6 +116,34 @@ def test_chosen_with_a_cheap_model_and_trained_with_the_real_one(run, reviews, t
     assert code == 0, errors
     labels = [row["label"] for row in csv.DictReader((tmp_path / "p.csv").open(encoding="utf-8"))]
     assert labels == in_plain_transformers(tmp_path / "final" / "model", reviews / "reviews_test.csv", card)
+
+
+@minilm
+@pytest.mark.integration
+def test_the_goal_average_from_compare_to_train(run, reviews, tmp_path):
+    """Every policy as long, differences against `uniform`, and the mean of all tasks where the final model is scored."""
+    task = f"objective: classification, report: {reviews}/reviews_test.csv, text: body, label: stars"
+    lines = ["primary: few", "goal: average", "model: {kind: pooled}", "tasks:"]
+    lines += [f"  {name}: {{{task}, train: {reviews}/reviews_train.csv, limit: {n}}}" for name, n in SIZES.items()]
+    suite = tmp_path / "suite.yaml"
+    suite.write_text("\n".join(lines), encoding="utf-8")
+    code, text, errors = run("compare", suite, "-m", "exp3s", "--seeds", "1", "-o", tmp_path / "c", *QUICK)
+    assert code == 0, errors
+    assert "against uniform" in text
+    found = {each.method: each for each in Comparison.read(tmp_path / "c").outcomes}
+    assert not {"single-long", "random-subset"} & {*found}
+    lengths = {name: (found[name].training.batches or found[name].selection.batches) for name in ("uniform", "exp3s")}
+    assert lengths["uniform"] == lengths["exp3s"] > 0
+    code, text, errors = run("train", tmp_path / "c" / "exp3s" / "seed-0")
+    assert code == 0, errors
+    scores = {name: float(score) for name, score in re.findall(r"(few|many) (\d\.\d+)", text)}
+    (mean,) = re.findall(r"mean over 2 tasks: (\d\.\d+)", text)
+    assert float(mean) == pytest.approx(sum(scores.values()) / 2, abs=1e-4)
+    assert "of few alone:\nselect: accuracy" in text
+
+
+def test_one_primary_has_no_mean_over_tasks(run, selected):
+    assert "mean over" not in run("train", selected)[1]
 
 
 def in_plain_transformers(model, rows, card):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -116,6 +117,10 @@ def command(
             progress=progress,
             command=own_command(),
         )
+    if setup.suite.goal == "average":
+        _tell_tasks(
+            {name: each[setup.suite.tasks[name].metric] for name, each in trained.tasks.items()}, recipe.primary
+        )
     if all_rows:
         typer.echo("select: learned from, and so without scores")
     for split, scores in (("select", trained.select), ("report", trained.report)):
@@ -137,3 +142,10 @@ def command(
     say_page(page)
     typer.echo(f"model: {out / 'model'}")
     typer.echo(f"next: sidequest predict {out / 'model'} FILE")
+
+
+def _tell_tasks(scores: Mapping[str, float], first: str) -> None:
+    """What the goal `average` asks for; the lines after it are of one task alone."""
+    typer.echo("report, every task: " + ", ".join(f"{name} {fixed(score, 4)}" for name, score in scores.items()))
+    typer.echo(f"report, mean over {len(scores)} tasks: {fixed(sum(scores.values()) / len(scores), 4)}")
+    typer.echo(f"of {first} alone:")
