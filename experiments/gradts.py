@@ -20,7 +20,15 @@ from typing import Any
 import numpy as np
 
 from experiments import Options
-from experiments.cells import by_seed, claims, claims_table, mean_and_deviation, outcome_result, recipe_result
+from experiments.cells import (
+    by_seed,
+    claims,
+    claims_table,
+    mean_and_deviation,
+    method_result,
+    outcome_result,
+    recipe_result,
+)
 from experiments.data import data_directory
 from experiments.gradts_suites import (
     GRADTS,
@@ -39,6 +47,7 @@ from experiments.jobs import ExperimentJob, Result
 from experiments.rank_test import RankTest, rank_test
 from sidequest.files import read_json, write_json
 from sidequest.recipe import Phase, Recipe
+from sidequest.records.controls import PROBE, SINGLE_LONG
 from sidequest.records.runs import SelectionRecord
 from sidequest.report import gradts as figures
 from sidequest.report.images import save
@@ -48,7 +57,8 @@ from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
 from sidequest.tasks.task import Task
 
-SIZED_LIKE = "gradts-trial"  # `random-subset` draws as many tasks as this method chose
+# `random-subset` draws as many tasks as `gradts-trial` chose, and the primary alone is also trained as long as with all tasks.
+NEEDS = {"random-subset": "gradts-trial", TUNED: "gradts-thres", SINGLE_LONG: "all"}
 THRESHOLDS = tuple(np.arange(0.30, 0.80, 0.05).round(2).tolist())  # that `gradts-thres, tuned` tries on *select*
 # Table 2, in per cent: GradTS-trial, GradTS-fg, single, all tasks
 PAPER = {
@@ -92,10 +102,10 @@ def _job(plan: GradTSPlan, part: TaskSet, primary: str, method: str, seed: int) 
         "rows": [plan.limit, plan.report_limit],
         "settings": dict(plan.settings.get(method, {})),
     }
-    chooses = method not in ("single", "all") and not method.startswith(WITH)
+    chooses = method not in ("single", PROBE, "all", SINGLE_LONG) and not method.startswith(WITH)
     task = f"{part.name}/{primary}"
-    needs = ExperimentJob(SIZED_LIKE, task, seed).name if method == "random-subset" else None
-    needs = ExperimentJob("gradts-thres", task, seed).name if method == TUNED else needs
+    first = NEEDS.get(method)
+    needs = None if first is None else ExperimentJob(first, task, seed).name
     return ExperimentJob(method, task, seed, facts, chooses=chooses, needs=needs)
 
 
@@ -122,9 +132,12 @@ def run_job(shared: GradTSShared, job: ExperimentJob, needed: Mapping[str, Resul
         assert given is not None
         return tuned(setup, given["tau"], job.seed)
     settings = dict(shared.plan.settings.get(job.method, {}))
+    place = shared.out / name / primary / job.method / f"seed-{job.seed}"
+    if job.method in (PROBE, SINGLE_LONG):
+        length = {} if given is None else {"batches": given["batches"]}
+        return method_result(setup, job.method, length, job.seed, place)
     if given is not None:
         settings["size"] = max(1, len(given["auxiliaries"]))
-    place = shared.out / name / primary / job.method / f"seed-{job.seed}"
     return chosen_result(setup, job.method, settings, job.seed, place)
 
 
@@ -209,7 +222,7 @@ def show_part(part: TaskSet, tasks: Mapping[str, Task], found: Mapping[str, Resu
         (f"{part.name}/{primary}", method, baseline)
         for primary in able
         for method in GRADTS
-        for baseline in ("single", "all", "random-subset")
+        for baseline in ("single", SINGLE_LONG, "all", "random-subset")
     ]
     if claimed := claims(found, pairs):
         print(claims_table(claimed))

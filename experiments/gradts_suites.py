@@ -11,6 +11,7 @@ import numpy as np
 
 from sidequest.model_settings import EncoderSettings, HfSettings
 from sidequest.recipe import Phase, Recipe
+from sidequest.records.controls import PROBE, SINGLE_LONG
 from sidequest.runs.setup import Setup
 from sidequest.settings import TrainSettings
 from sidequest.tasks.loading import load_task
@@ -70,7 +71,7 @@ class GradTSPlan:
 
 
 def full_plan() -> GradTSPlan:
-    every = ("single", "all", *AUTOSEM, *GRADTS, "random-subset", TUNED)
+    every = ("single", PROBE, "all", SINGLE_LONG, *AUTOSEM, *GRADTS, "random-subset", TUNED)
     mixed = (*GLUE, "stsb", "pos", "ner", "chunking")
     parts = (
         TaskSet("glue", "Tables 2, 3, 6 and 9", GLUE, (*GLUE, MISMATCHED), (*every, *HEURISTICS), direct=True),
@@ -86,7 +87,7 @@ def small_plan() -> GradTSPlan:
     """Short texts that a start at the read-out has learned already. The paper's thresholds do not fit another encoder: the upper
     half of tasks and of rows is taken instead, or a threshold that is tuned."""
     tasks = ("chunking", "cola", "mrpc", "pos", "qqp", "sst2")
-    methods = ("single", "all", *GRADTS, "random-subset", TUNED)
+    methods = ("single", PROBE, "all", SINGLE_LONG, *GRADTS, "random-subset", TUNED)
     parts = (TaskSet("mixed", "Table 5", tasks, ("sst2", "pos"), methods, direct=True),)
     ranking: dict[str, Any] = {"warmup_epochs": 1}
     settings = {

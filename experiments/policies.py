@@ -2,7 +2,8 @@
 
 One shared model, the same number of steps for every policy, every model scored at its last step, the mean over eight tasks as
 the goal. As in the paper the counterfactual policy is learned once, from one logging run and one run per λ, and then trained with
-every seed; Exp3.S is the model that its own run trained. `single` is one model per task (Table 2, on *report*).
+every seed; Exp3.S is the model that its own run trained. `single` is one model per task (Table 2, on *report*), `probe` one plain
+read-out per task.
 
 Full size has two parts (`--only`): `paper` is BERT and 200,000 steps; `cpu` is a fine-tuned MiniLM with 2,500 steps of 16 rows
 over every row at hand. `--small` is a small network over frozen sentence vectors, with 1,500 steps over 500 to 4,000 rows of each
@@ -29,6 +30,7 @@ from sidequest.methods.policies.task_policy import policy_phase
 from sidequest.model_settings import EncoderSettings, HfSettings, PooledSettings
 from sidequest.numerics.statistics import paired_comparison
 from sidequest.recipe import Recipe
+from sidequest.records.controls import PROBE
 from sidequest.report.images import save
 from sidequest.report.policies import policy_against_sizes, scores_over_time
 from sidequest.report.tables import markdown_table
@@ -97,7 +99,8 @@ PAPER_SINGLE = {
     "stsb": ("87.1/85.1", "80.7/80.6"),
 }
 LEARN, MEAN_POLICY = "counterfactual: learn", "exp3s, mean policy"
-ORDER = ("random", "size", "exp3s", MEAN_POLICY, "counterfactual", "single")
+ALONE = ("single", PROBE)  # one model, or one plain read-out, per task
+ORDER = ("random", "size", "exp3s", MEAN_POLICY, "counterfactual", *ALONE)
 
 
 def parts_of(options: Options) -> dict[str, PoliciesPart]:
@@ -121,11 +124,11 @@ def jobs_of(options: Options) -> list[ExperimentJob]:
         for seed in seeds:
             exp3s = ExperimentJob("exp3s", name, seed, facts)
             needs = {MEAN_POLICY: exp3s.name, "counterfactual": learn.name}
-            others = ("counterfactual", MEAN_POLICY, "single")
+            others = ("counterfactual", MEAN_POLICY, *ALONE)
             jobs += [ExperimentJob(policy, name, seed, facts, chooses=False) for policy in ("random", "size")]
             jobs.append(exp3s)
             jobs += [
-                ExperimentJob(each, name, seed, facts, chooses=each != "single", needs=needs.get(each))
+                ExperimentJob(each, name, seed, facts, chooses=each not in ALONE, needs=needs.get(each))
                 for each in others
             ]
     return jobs
@@ -166,9 +169,9 @@ def run_job(shared: PoliciesShared, job: ExperimentJob, needed: Mapping[str, Res
         return learn(setup, part, job, shared.out / job.task / f"{job.name}-{job.code}") | {
             "rows": dict(zip(names, rows.tolist(), strict=True))
         }
-    if job.method == "single":
+    if job.method in ALONE:
         place = shared.out / job.task / f"{job.name}-{job.code}"
-        found = method_result(setup, "single", {}, job.seed, place)
+        found = method_result(setup, job.method, {}, job.seed, place)
         return {"tasks": {name: float(np.mean([*each.values()])) for name, each in found["tasks"].items()}} | {
             "report": found["report"]
         }
@@ -236,7 +239,7 @@ def show(options: Options, found: Mapping[str, Result]) -> dict[str, Any]:
             print(policy_table(learned))
             save(policy_against_sizes(learned["policy"], learned["rows"]), options.out / f"policy-{name}")
             results[name] |= {"policy": learned["policy"], "by_weight": learned["by_weight"]}
-        curves = {policy: curve_of(mine, policy) for policy in table if policy not in ("exp3s", "single")}
+        curves = {policy: curve_of(mine, policy) for policy in table if policy not in ("exp3s", *ALONE)}
         if curves:
             title = "GLUE: average score over time (median and range)"
             save(scores_over_time(curves, title, "score on select"), options.out / f"scores-{name}")

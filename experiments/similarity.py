@@ -20,11 +20,21 @@ from experiments import Options
 from experiments.cells import by_seed, claims, claims_table, mean_and_deviation, method_result
 from experiments.data import data_directory
 from experiments.jobs import ExperimentJob, Result
-from experiments.similarity_plan import METHODS, SimilarityPlan, full_plan, load_tasks, runs_of, setup_of, small_plan
+from experiments.similarity_plan import (
+    METHODS,
+    SimilarityPlan,
+    StudyRun,
+    full_plan,
+    load_tasks,
+    runs_of,
+    setup_of,
+    small_plan,
+)
 from sidequest.files import write_json
 from sidequest.learning.protocol import Discrimination, TaskDiscriminator
 from sidequest.learning.torch.powers import PowerStores
 from sidequest.recipe import Recipe
+from sidequest.records.controls import PROBE, SINGLE_LONG
 from sidequest.report import similarity as figures
 from sidequest.report.flat_map import flat_map
 from sidequest.report.images import save
@@ -47,8 +57,15 @@ def plan_of(options: Options) -> SimilarityPlan:
 def jobs_of(options: Options) -> list[ExperimentJob]:
     plan = plan_of(options)
     facts = plan.facts()
+    longer = f"bce-{plan.count}"
+
+    def job(run: StudyRun, primary: str, seed: int) -> ExperimentJob:
+        needs = ExperimentJob(longer, primary, seed).name if run.method == SINGLE_LONG else None
+        chooses = run.method not in ("single", PROBE, SINGLE_LONG)
+        return ExperimentJob(run.label, primary, seed, {**facts, "run": vars(run)}, chooses=chooses, needs=needs)
+
     return [
-        ExperimentJob(run.label, primary, seed, {**facts, "run": vars(run)}, chooses=run.method != "single")
+        job(run, primary, seed)
         for primary in plan.primaries
         for seed in options.seed_range(plan.seeds)
         for run in runs_of(plan)
@@ -73,7 +90,8 @@ def run_job(shared: SimilarityShared, job: ExperimentJob, needed: Mapping[str, R
     run = next(run for run in runs_of(shared.plan) if run.label == job.method)
     setup = setup_of(shared.plan, shared.tasks, job.task, run.few, job.seed)
     place = shared.out / job.task / run.label / f"seed-{job.seed}"
-    return method_result(setup, run.method, run.settings, job.seed, place)
+    settings = {"batches": next(iter(needed.values()))["batches"]} if needed else run.settings
+    return method_result(setup, run.method, settings, job.seed, place)
 
 
 def show(options: Options, found: Mapping[str, Result]) -> dict[str, Any]:
@@ -118,7 +136,7 @@ def curve_table(plan: SimilarityPlan, primary: str, found: Mapping[str, Result],
 
     counts = sorted({*plan.counts, plan.count})
     rows = [[f"{count:,}", *(cell(f"{name}-{count}") for name in METHODS), cell(f"apart-{count}")] for count in counts]
-    rows += [[label, cell(label), "", "", ""] for label in ("single", "all")]
+    rows += [[label, cell(label), "", "", ""] for label in ("single", SINGLE_LONG, PROBE, "all")]
     rows.append([f"resampled, {plan.count:,}", cell("bce-resampled"), cell("ce-resampled"), "", ""])
     for few in plan.few:
         rows.append([f"{few} rows of the primary", cell(f"few-{few}-bce"), "", cell(f"few-{few}-random"), ""])
@@ -129,7 +147,9 @@ def curve_table(plan: SimilarityPlan, primary: str, found: Mapping[str, Result],
 def claimed_pairs(plan: SimilarityPlan, primary: str) -> list[tuple[str, str, str]]:
     """What the paper says is better; (task, ours, baseline)."""
     pairs = [(f"{name}-{count}", f"random-{count}") for name in LOSSES for count in sorted({*plan.counts, plan.count})]
-    pairs += [(f"bce-{plan.count}", other) for other in ("single", "all", "bce-resampled", f"apart-{plan.count}")]
+    pairs += [
+        (f"bce-{plan.count}", other) for other in ("single", SINGLE_LONG, "all", "bce-resampled", f"apart-{plan.count}")
+    ]
     pairs += [(f"few-{few}-bce", f"few-{few}-random") for few in plan.few]
     return [(primary, *pair) for pair in pairs]
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from experiments.data import GLUE_FOLDERS
 from sidequest.model_settings import EncoderSettings, HfSettings
+from sidequest.records.controls import PROBE, SINGLE_LONG
 from sidequest.runs.setup import Setup
 from sidequest.settings import TrainSettings
 from sidequest.tasks.loading import load_task
@@ -26,7 +27,7 @@ class SimilarityPlan:
     """One size of the experiment.
 
     limits: labelled rows per task (None: all). counts: N of the curves. count: N of the other studies. few: rows of a few-shot
-    primary. shown: rows per task of the t-SNE.
+    primary. shown: rows per task of the t-SNE. studies: more than BCE against random rows and the controls.
     """
 
     model: EncoderSettings
@@ -43,6 +44,7 @@ class SimilarityPlan:
     shown: int
     seeds: int
     primaries: tuple[str, ...] = PRIMARIES
+    studies: bool = True
 
     def facts(self) -> dict[str, Any]:
         """All that decides a result besides the run, the primary and the seed."""
@@ -84,13 +86,14 @@ def full_plan() -> SimilarityPlan:
 
 
 def small_plan() -> SimilarityPlan:
-    """Three layers of a fine-tuned MiniLM; STS-B, which it learns; 400 labelled rows of it, about 3,000 others to choose from."""
+    """Three layers of a fine-tuned MiniLM; STS-B, which it learns; 400 labelled rows of it, about 3,000 others to choose from.
+    The claim and its controls alone: seeds say more than further studies of one seed."""
     limits = dict.fromkeys(GLUE_FOLDERS, 600) | {"stsb": 400}
     model = HfSettings(layers=3, max_length=48)
     # As many epochs as the two phases of a recipe have together: all see the primary equally often.
     train = TrainSettings(epochs=3, batch_size=16, learning_rate=1e-4, patience=None)
     return SimilarityPlan(
-        model, train, limits, 500, 100, (500, 2000), 2000, (100,), 1, 2, 1, 150, 1, primaries=("stsb",)
+        model, train, limits, 500, 100, (500, 2000), 2000, (), 1, 2, 1, 150, 1, primaries=("stsb",), studies=False
     )
 
 
@@ -109,15 +112,24 @@ def runs_of(plan: SimilarityPlan) -> list[StudyRun]:
     common = {"rows": plan.rows, "epochs": plan.epochs, "finetune_epochs": plan.finetune_epochs}
     found = {**common, "discriminator_epochs": plan.discriminator_epochs}
     settings = {"bce": found, "ce": found, "random": common}
+    losses = METHODS if plan.studies else ("bce", "random")
     runs = [
         StudyRun("single", "single", {}),
-        StudyRun("all", "random-data", {**common, "rows": 0, "share": 1.0}),
+        StudyRun(PROBE, PROBE, {}),
         *(
             StudyRun(f"{name}-{count}", METHODS[name], {**settings[name], "count": count})
-            for name in METHODS
+            for name in losses
             for count in dict.fromkeys((*plan.counts, plan.count))
         ),
+        StudyRun(SINGLE_LONG, SINGLE_LONG, {}),  # as many batches as BCE with `count` rows
+        StudyRun("all", "random-data", {**common, "rows": 0, "share": 1.0}),
     ]
+    return runs + _other_studies(plan, settings) if plan.studies else runs
+
+
+def _other_studies(plan: SimilarityPlan, settings: Mapping[str, Mapping[str, Any]]) -> list[StudyRun]:
+    """Rows drawn again from the chosen tasks, a discriminator without task losses, and few rows of the primary."""
+    found, runs = settings["bce"], []
     for name in ("bce", "ce"):
         runs.append(StudyRun(f"{name}-resampled", METHODS[name], {**found, "count": plan.count, "resample": True}))
     counts = plan.counts if plan.limits is None else (plan.count,)

@@ -26,6 +26,7 @@ from sidequest.files import read_json
 from sidequest.methods import METHODS
 from sidequest.model_settings import HfSettings
 from sidequest.recipe import Phase, Recipe, Subset
+from sidequest.records.controls import CONTROLS, PROBE, SINGLE_LONG
 from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.selecting import make_method
 from sidequest.settings import TrainSettings
@@ -41,7 +42,7 @@ def test_plans_name_what_exists(plan):
         assert set(part.primaries) - {MISMATCHED} <= set(part.tasks) <= set(FOLDERS)
         for name in part.tasks:
             entry_name(name)
-        for method in (each for each in part.methods if each != TUNED):
+        for method in (each for each in part.methods if each not in (TUNED, *CONTROLS)):
             assert method in METHODS
             make_method(method, dict(plan.settings.get(method, {})))
     assert "gradts" in EXPERIMENTS
@@ -61,7 +62,7 @@ def test_every_table_and_figure_on_a_tiny_suite(encoder, tmp_path, capsys, monke
     names = ("first", "second", "third", "words")
     tasks = {name: task(name, rows=24) for name in names[:3]}
     tasks["words"] = task("words", Form.TOKENS, Objective.TAGGING, rows=24)
-    methods = ("single", "all", *GRADTS, "random-subset", TUNED)
+    methods = ("single", PROBE, "all", SINGLE_LONG, *GRADTS, "random-subset", TUNED)
     ranking = {"warmup_epochs": 1}
     plan = GradTSPlan(
         (TaskSet("one", "Table 2", names, names[:2], methods, direct=True),),
