@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
@@ -11,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pyarrow.parquet as parquet
 
 from tests.faults.tracer import PLAN
 from tests.helpers import ROOT
@@ -130,38 +133,59 @@ def run_afresh(
 
 # What a run leaves
 
-# Facts about this run and this machine, which no result rests on.
-PASSING = {"seconds", "peak_memory", "peak_memory_mb", "trials_reused", "reused", "computed", "sha256", "machine"}
-PASSING |= {"rows_per_second", "minutes_left"}
-# times of day, seconds; that they exist is compared
-NOT_COMPARED = {"trials.log", "report.html", "outcomes.parquet", "workers.jsonl", "conduct.json", "trials.db"}
+# Fields and columns that are measured, or that say what a run found already done: facts of one run, which no result rests on.
+# Every other byte of these files is compared. `docs/explanation/determinism.md` has the same table for users.
+MEASURED: dict[str, set[str]] = {
+    "selection.json": {"seconds", "trials_reused", "reused", "computed"},
+    "outcome.json": {"seconds", "peak_memory"},
+    "scores.json": {"seconds"},
+    "journal.jsonl": {"rows_per_second", "minutes_left"},
+    "outcomes.parquet": {"seconds", "peak_memory"},
+    "cost.csv": {"seconds"},
+    "details.csv": {"seconds", "peak_memory_mb"},
+}
+DIGEST = "sha256"  # of a file with measured fields: it follows from them
+# Nothing but times of day, processes and what was measured, or the page that shows it; that they exist is compared.
+NOT_COMPARED = {"conduct.json", "report.html", "trials.db", "trials.log", "workers.jsonl"}
 
 
 def left_by(place: Path) -> dict[str, Any]:
-    """Every file under the folder of a run: its bytes, or for JSON with seconds in it, its content without them."""
+    """Every file under the folder of a run: its bytes, or what it says without what is measured."""
     folder = place / FOLDER
     return {
-        path.relative_to(folder).as_posix(): _content(path)
+        path.relative_to(folder).as_posix(): content(path)
         for path in sorted(folder.rglob("*"))
         if path.is_file() or path.is_symlink()
     }
 
 
-def _content(path: Path) -> Any:
-    if path.name in NOT_COMPARED or path.parent.name == "figures":
+def content(path: Path) -> Any:
+    if path.name in NOT_COMPARED:
         return None
-    data = path.read_bytes()
-    if path.suffix == ".json" and path.name != "recipe.json":
-        return _lasting(json.loads(data))
+    without = MEASURED.get(path.name)
+    if without is None:
+        return path.read_bytes()
+    if path.suffix == ".json":
+        return _lasting(json.loads(path.read_bytes()), without | {DIGEST})
     if path.suffix == ".jsonl":
-        return [_lasting(json.loads(line)) for line in data.splitlines()]
-    return data
+        return [_lasting(json.loads(line), without) for line in path.read_bytes().splitlines()]
+    if path.suffix == ".csv":
+        with path.open(newline="") as file:
+            return _columns(list(csv.reader(file)), without)
+    table = parquet.read_table(path)
+    return _columns([table.column_names, *zip(*(column.to_pylist() for column in table.columns), strict=True)], without)
 
 
-def _lasting(value: Any) -> Any:
+def _lasting(value: Any, without: set[str]) -> Any:
     if isinstance(value, dict):
-        return {key: _lasting(kept) for key, kept in value.items() if key not in PASSING}
-    return [_lasting(each) for each in value] if isinstance(value, list) else value
+        return [(key, _lasting(kept, without)) for key, kept in value.items() if key not in without]
+    return [_lasting(each, without) for each in value] if isinstance(value, list) else value
+
+
+def _columns(rows: Sequence[Sequence[Any]], without: set[str]) -> list[list[str]]:
+    """As text, because NaN is not itself."""
+    kept = [i for i, name in enumerate(rows[0]) if name not in without]
+    return [[repr(row[i]) for i in kept] for row in rows]
 
 
 def temporary(place: Path) -> list[str]:

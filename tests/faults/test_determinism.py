@@ -3,6 +3,7 @@ order. A control in each test must differ."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import yaml
 from sidequest.files import read_json, write_json
 from tests.faults.cases import SEARCH, sets
 from tests.faults.killing import PLAIN_PAGE
-from tests.faults.runner import CACHE, FOLDER, differences, left_by, run_afresh
+from tests.faults.runner import CACHE, DIGEST, FOLDER, differences, left_by, run_afresh
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,8 @@ def results(left):
     )
     found = {name: content for name, content in left.items() if name.endswith(names)}
     if "truth.json" in found:  # it says the command that made it, which says the number of workers
-        found["truth.json"] = {key: value for key, value in found["truth.json"].items() if key != "command"}
+        named = json.loads(found["truth.json"])
+        found["truth.json"] = [(key, value) for key, value in named.items() if key not in ("command", DIGEST)]
     return found
 
 
