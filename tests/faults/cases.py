@@ -75,6 +75,7 @@ def cases(suites: Path) -> dict[str, Case]:
             found.append(Case(f"{kind}-{method}", arguments))
         chosen = ["select", suite, *model, "-m", "all", "-o", "run", "--workers", "1"]
         found.append(Case(f"{kind}-train", ["train", "run", "--calibrate"], first=[chosen]))
+        found.append(Case(f"{kind}-train-all-rows", ["train", "run", "--all-rows"], first=[chosen]))
         compared = ["compare", suite, *model, "-m", "heu-type", "--seeds", "1", "-o", "run"]
         for workers in (1, 2):
             name = f"{kind}-compare" if workers == 1 else f"{kind}-compare-2"
@@ -110,4 +111,21 @@ def cases(suites: Path) -> dict[str, Case]:
     found.append(Case("frozen-tuned-select", tuned, workers=2))
     found.append(Case("images-tune", ["tune", images, "-o", "tuning.json", "--trainings", "5", "--workers", "1"]))
     found.append(Case("frozen-tune", ["tune", words, "-o", "tuning.json", "--trainings", "5", "--workers", "2"]))
+    for kind, suite in (("images", images), ("frozen", words)):
+        found.append(Case(f"{kind}-no-method", ["select", suite, "-o", "run", "--workers", "2"], workers=2))
+    several = [
+        "compare",
+        words,
+        "-m",
+        "heu-type",
+        "--primary",
+        "mood,topic",
+        "--seeds",
+        "1",
+        "-o",
+        "run",
+        "--workers",
+        "1",
+    ]
+    found.append(Case("frozen-primaries", several))
     return {case.name: case for case in found}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.faults.cases import cases
@@ -59,5 +61,6 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"damaged files: {found['damages']}")
     if found["kills"]:
         terminalreporter.write_line(
-            f"kills: {found['kills']}; {found['problems']} ended in other bytes, in a failure or with something left over"
+            f"kills: {found['kills']} (seed {os.environ.get('SIDEQUEST_KILL_SEED', '0')}); "
+            f"{found['problems']} ended in other bytes, in a failure or with something left over"
         )

@@ -44,6 +44,22 @@ def points(case: Case, count: int, seed: int = 0) -> list[Kill]:
     return chosen[:count]
 
 
+def rows_of_points(case: Case, rows: int, length: int, seed: int = 0) -> list[list[Kill]]:
+    """Kills of one and the same run, each after the one before: the later ones come early in what is left to do."""
+    rng = np.random.default_rng([seed, length, sum(case.name.encode())])
+    first = points(case, rows, seed + 1)
+    most = max(2, len(case.operations))
+    ways = ("kill before", "kill after")
+    return [
+        [
+            Kill(kill.at, kill.do),
+            *(Kill(int(rng.integers(1, most // 2 + 1)), str(rng.choice(ways))) for _ in range(length - 1)),
+        ]
+        for kill in first
+        if kill.of == "parent"
+    ]
+
+
 def _kind(path: str) -> str:
     """A path without what is random in it."""
     return re.sub(r"[0-9a-f]{8,}|\d+", "#", path)
@@ -66,6 +82,23 @@ class Killer:
     def prepare(self, case: Case) -> None:
         if not case.whole:
             case.prepare(self.killed, self.base, PLAIN_PAGE)
+
+    def kill_again(self, case: Case, kills: Sequence[Kill]) -> str | None:
+        """Killed, and what goes on is killed too, so often; a kill that is not reached because less is left to do is none."""
+        place = case.begin("again-" + "-".join(f"{kill.at}-{kill.do.replace(' ', '-')}" for kill in kills))
+        try:
+            for number, kill in enumerate(kills):
+                server = self.resumed if number else self.killed
+                done = server.run(place, case.arguments, {"at": kill.at, "do": kill.do}, planted=PLAIN_PAGE)
+                if done.code == 0:
+                    break
+                self.kills += 1
+                if done.code != -9 or done.traceback:
+                    return f"{_where(case, kill)}: kill {number + 1} in a row ended with {done.code}:\n{done.output}"
+            done = self.killed.run(place, case.arguments, planted=PLAIN_PAGE)
+            return self._compared(case, place, done, kills[-1])
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
 
     def kill(self, case: Case, kill: Kill, *, planted: tuple[str, ...] = (), afresh: bool = False) -> str | None:
         """None: all as it should be, or the operation was not reached; else what is wrong."""

@@ -5,15 +5,17 @@ Some sixty kills run with every test; `make test-faults` runs some hundreds over
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 
 from tests.faults.cases import CHEAP, FINE_TUNED, FROZEN, IMAGES, cases
-from tests.faults.killing import Kill, points
+from tests.faults.killing import Kill, points, rows_of_points
 from tests.faults.runner import differences, left_by
 
+SEED = int(os.environ.get("SIDEQUEST_KILL_SEED", "0"))  # chooses the operations
 EVERY = sorted(cases(Path("suites")))
 
 # Many kills of commands that take a third of a second, a few of those that take longer.
@@ -51,7 +53,7 @@ def check(killer, case, count, record_property, **how):
     """Kill a command so often; all problems together."""
     killer.prepare(case)
     before = killer.kills
-    problems = [problem for kill in points(case, count) if (problem := killer.kill(case, kill, **how))]
+    problems = [problem for kill in points(case, count, SEED) if (problem := killer.kill(case, kill, **how))]
     record_property("kills", killer.kills - before)
     record_property("problems", len(problems))
     return problems
@@ -78,6 +80,38 @@ def test_kills_of(name, killer, every_case, record_property):
 def test_kills_of_fresh_processes(name, killer, every_case, record_property):
     """With workers that are started afresh, and the page drawn."""
     problems = check(killer, every_case[name], 2, record_property, afresh=True)
+    assert not problems, "\n".join(problems)
+
+
+IN_A_ROW = [
+    "images-alphavil",
+    "images-autosem",
+    "images-compare",
+    "images-oracle",
+    "images-score",
+    "images-train",
+    "images-tune",
+]
+IN_A_ROW += [
+    "images-no-method",
+    "frozen-similarity",
+    "frozen-primaries",
+    "frozen-train-all-rows",
+    "tuned-train",
+    "tuned-gradts-fg",
+]
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("name", IN_A_ROW)
+def test_kills_in_a_row(name, killer, every_case, record_property):
+    """What goes on after a kill is killed as well, three times."""
+    case = every_case[name]
+    killer.prepare(case)
+    before = killer.kills
+    problems = [found for kills in rows_of_points(case, 3, 3, SEED) if (found := killer.kill_again(case, kills))]
+    record_property("kills", killer.kills - before)
+    record_property("problems", len(problems))
     assert not problems, "\n".join(problems)
 
 
