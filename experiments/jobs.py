@@ -166,9 +166,11 @@ def _told(kept: Result) -> str:
 
 
 def repeat(run: RunOne, shared: Any, jobs: Sequence[ExperimentJob], store: ResultStore, method: str) -> bool:
-    """Run the cheapest stored job of a method again. Equal results: the version of its code counts as today's."""
-    stored = [job for job in jobs if job.method == method and store.state(job) in ("done", "other code")]
-    stored = [job for job in stored if job.needs is None]
+    """Run the cheapest stored job of a method again, one of other code where there is one. Equal results: the version of its code
+    counts as today's."""
+    mine = [job for job in jobs if job.method == method and job.needs is None]
+    by_state = {state: [job for job in mine if store.state(job) == state] for state in ("other code", "done")}
+    stored = by_state["other code"] or by_state["done"]
     if not stored:
         raise SettingsError(f"{store.experiment}: there is no stored job of {method!r} that could be repeated")
     job = min(stored, key=lambda each: read_json(store.file(each))["seconds"])

@@ -73,6 +73,16 @@ def test_a_repetition_with_the_same_scores_makes_old_code_count_for_its_method_a
         repeat(run, 0.5, some, store, "c")
 
 
+def test_what_is_repeated_is_of_other_code_though_a_job_of_todays_is_cheaper(store, monkeypatch):
+    old, fresh = (ExperimentJob("a", "t", seed) for seed in (0, 1))
+    store.write(old, {"report": 0.5}, seconds=100)
+    monkeypatch.setattr(jobs, "selection_code_version", lambda: "new")
+    store.write(fresh, {"report": 1.5}, seconds=1)
+    assert repeat(run, 0.5, [old, fresh], store, "a")
+    assert RAN == ["t-a-0"]
+    assert store.state(old) == "done"
+
+
 def test_a_job_waits_for_what_it_needs_and_gets_its_result(store):
     first, second = ExperimentJob("learn", "t", 1), ExperimentJob("train", "t", 2, needs="t-learn-1")
     found = run_missing(run, 0.0, [second, first], store)
