@@ -1,4 +1,4 @@
-"""Probes: short runs judged by the probability of the truth, and controls with shuffled targets."""
+"""Probes: short runs judged by the likelihood of the truth, and controls with shuffled targets."""
 
 import dataclasses
 
@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from scipy.special import softmax
 
+from sidequest.learning.likelihood import GUESS, Items, joined, row_likelihood
 from sidequest.learning.probing import probe
 from sidequest.methods.base import Plan
 from sidequest.recipe import Phase
@@ -17,10 +18,11 @@ from sidequest.tasks.permuted import permuted
 from sidequest.tasks.task import Form, Objective, Task
 from tests.helpers.tiny import tiny_learner, tiny_suite
 
+GRID = np.geomspace(0.05, 5, 400)
 TRAIN = TrainSettings(batch_size=16, epochs=2)
 
 
-def test_the_probability_of_the_truth_is_that_of_the_softmax_in_row_order():
+def test_truth_is_the_likelihood_after_the_best_temperature_in_row_order():
     import torch
 
     learner = tiny_learner()
@@ -30,10 +32,65 @@ def test_the_probability_of_the_truth_is_that_of_the_softmax_in_row_order():
     learner.model.eval()
     with torch.inference_mode():
         logits = learner.model("main-one", inputs.collate(np.arange(len(inputs)))).double().numpy()
-    expected = softmax(logits, axis=1)[np.arange(len(logits)), task.splits["select"].target]
-    np.testing.assert_allclose(learner.truth("main-one"), expected, rtol=1e-6)
-    assert learner.truth("value").max() <= 1
-    assert learner.truth("value").min() >= 0
+
+    def likelihood(inverse):
+        chosen = softmax(logits * inverse, axis=1)[np.arange(len(logits)), task.splits["select"].target]
+        return np.log((1 - GUESS) * chosen + GUESS / logits.shape[1])
+
+    plain = [
+        np.log(softmax(logits * i, axis=1)[np.arange(len(logits)), task.splits["select"].target]).mean() for i in GRID
+    ]
+    best = GRID[int(np.argmax(plain))]
+    found = learner.truth("main-one")
+    np.testing.assert_allclose(found, likelihood(best), atol=0.02)
+    assert np.abs(found - likelihood(best * 3)).max() > 0.05
+    assert np.isfinite(learner.truth("value")).all()
+
+
+def test_rows_held_out_are_looked_at_after_those_of_select_and_not_learned_from():
+    learner = tiny_learner()
+    kept = learner.all_but("main-one", 20)
+    train, select = learner.suite.tasks["main-one"].train, learner.suite.tasks["main-one"].splits["select"]
+    assert len(kept.ids) == len(train) - 20
+    assert kept == learner.fresh(3).all_but("main-one", 20)
+    assert len(learner.truth("main-one", kept)) == len(select) + 20
+    alone = (Phase(shares={"main-one": 1}),)
+    held = probe(learner.fresh(1), alone, TRAIN, 1, hold_out=20)
+    assert len(held) == len(select) + 20
+    assert not np.allclose(held[: len(select)], probe(learner.fresh(1), alone, TRAIN, 1))
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
+def test_how_sure_a_model_is_does_not_change_its_likelihood(scale):
+    rng = np.random.default_rng(0)
+    logits, truth = rng.normal(size=(60, 4)), rng.integers(0, 4, 60)
+    logits[np.arange(60), truth] += 1
+    counts = np.ones(60, dtype=np.int64)
+    found = row_likelihood(Items(logits * scale, truth, counts), Objective.CLASSIFICATION)
+    np.testing.assert_allclose(found, row_likelihood(Items(logits, truth, counts), Objective.CLASSIFICATION), atol=1e-3)
+    wrong = row_likelihood(Items(logits * scale, (truth + 1) % 4, counts), Objective.CLASSIFICATION)
+    assert wrong.mean() < found.mean() - 0.1
+
+
+def test_a_row_has_the_mean_of_its_items_and_choices_that_it_lacks_do_not_count():
+    words = Items(np.array([[9.0, 0.0], [0.0, 9.0], [9.0, 0.0]]), np.array([0, 1, 1]), np.array([2, 0, 1]))
+    found = row_likelihood(words, Objective.TAGGING)
+    assert found[0] > found[2]
+    assert found[1] == 0
+    two, three = (
+        Items(np.array([[1.0, 0.0]]), np.array([0]), np.array([1])),
+        Items(np.eye(3)[:1], np.array([0]), np.array([1])),
+    )
+    both = row_likelihood(joined([two, three]), Objective.CHOICE)
+    assert np.isfinite(both).all()
+    assert both[0] > both[1]
+
+
+def test_values_are_judged_by_the_spread_of_their_errors():
+    truth = np.random.default_rng(0).normal(size=50)
+    counts = np.ones(50, dtype=np.int64)
+    near, far = (row_likelihood(Items(truth + off, truth, counts), Objective.REGRESSION) for off in (0.1, 0.5))
+    assert near.mean() - far.mean() == pytest.approx(np.log(5))
 
 
 def test_a_probe_is_a_function_of_its_seed_and_sees_the_primary_in_the_same_order():

@@ -90,12 +90,13 @@ class Learner(Protocol):
 class Probing(Learner, Protocol):
     """A learner that can be judged row by row and train beside shuffled targets (`auto`). Every torch learner can."""
 
-    def truth(self, task: str, split: str = "select") -> np.ndarray:
-        """The probability that the model gives to the truth of each row, float64 [n], in row order.
+    def truth(self, task: str, learned_from: Subset | None = None) -> np.ndarray:
+        """The log-likelihood of the truth of each row of *select* after one temperature, float64 [n], in row order; then of the
+        train rows that are not in `learned_from`. See `sidequest.learning.likelihood`."""
+        ...
 
-        Tagging and multi-label: the mean over the row's words or labels. Regression: exp(−e²/2) with e the error in standardised
-        units, the likelihood relative to a perfect prediction.
-        """
+    def all_but(self, task: str, rows: int) -> Subset | None:
+        """The train rows without some, the same ones every time; None: a learner without rows."""
         ...
 
     def read_out_truth(self, task: str) -> np.ndarray | None:

@@ -81,11 +81,11 @@ class Plan(BaseModel):
 
     label: shown while it runs. note: plain data that the method wants back in `tell`. Neither decides the score.
     measure: `metric`: the best model is kept, and its metric is the score. `truth`: a probe. The run goes to its end, and the
-        score is the mean probability that the model gives to the truth of *select*'s rows, over the last evaluations; the
-        result then has that probability for each row. It is continuous and bounded, so a short run on few rows says more by it.
+        score is the mean log-likelihood of the truth of *select*'s rows after one temperature, over the last evaluations; the
+        result then has it for each row. It is continuous and bounded, so a short run on few rows says more by it.
         `read-out`: nothing is trained; the same of the plain linear read-out of the model's features, where it has one.
-    branches: of a `truth` plan. `phases` are then a trunk, trained once, and each branch goes on from where it ended, with the
-        same rows of the primary in the same order; the result has the rows of every branch, [branches, n].
+    hold_out: of a `truth` plan. So many rows of the primary's train, the same in every run, are not learned from; the result has
+        them too, after those of *select*.
     permuted: tasks whose train targets are shuffled among their rows, with the seed of the shuffle: a control that shows what
         any training beside the primary does. It exists only while the run lasts.
     """
@@ -97,7 +97,7 @@ class Plan(BaseModel):
     label: str = ""
     note: dict[str, Any] = {}
     measure: Literal["metric", "truth", "read-out"] = "metric"
-    branches: tuple[tuple[Phase, ...], ...] = ()
+    hold_out: int = 0
     permuted: dict[str, int] = {}
 
 
@@ -151,7 +151,7 @@ class Method(ABC, Generic[SettingsT, StateT]):
         raise TypeError(f"{self.name} asks for no trials")
 
     def tell_rows(self, state: StateT, plan: Plan, score: float, rows: np.ndarray | None) -> StateT:
-        """As `tell`, with the probability of the truth of each of *select*'s rows, float64 [n], for plans measured by it."""
+        """As `tell`, with the log-likelihood of the truth of each row, float64 [n], for plans measured by it."""
         return self.tell(state, plan, score)
 
     def round(self, state: StateT, learner: Learner, rng: np.random.Generator) -> StateT:

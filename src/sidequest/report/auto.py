@@ -1,4 +1,4 @@
-"""The figure of `auto`: each candidate's branch beside the primary alone."""
+"""The figure of `auto`: each candidate's short runs beside the primary alone."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sidequest.report.style import PALETTE, new_figure
 
 CONTROL = "#7F7F7F"
 TITLES = {
-    "probe": "Each candidate against the primary alone, from one trunk",
-    "confirm": "Those that gained, again from another trunk",
+    "probe": "Each candidate against the primary alone",
+    "confirm": "Those that gained, again with another seed",
     "shares": "How much of them",
     "guard": "The choice against the primary alone, at length",
 }
@@ -23,7 +23,7 @@ def probes(shown: Mapping[str, Any]) -> go.Figure:
     arms = sorted(shown["arms"], key=lambda arm: arm["gain"])
     controls = [arm for arm in arms if arm["kind"] in ("single", "longer", "permuted", "read-out")]
     figure = new_figure(
-        TITLES.get(shown["stage"], shown["stage"]), "probability of the truth on select, over the primary alone"
+        TITLES.get(shown["stage"], shown["stage"]), "log-likelihood of the truth, over the primary alone"
     )
     for name, part, colour in (
         ("candidates", [arm for arm in arms if arm not in controls], PALETTE[1]),

@@ -105,9 +105,9 @@ def _greedy(recipe: Recipe) -> Iterator[Sketch]:
 def _probes(recipe: Recipe) -> Iterator[Sketch]:
     for number, shown in enumerate(recipe.evidence.get("rounds", [])):
         if isinstance(shown, dict) and "arms" in shown:
-            after = f", after {shown['trunk']:.2f} of it alone" if shown.get("trunk") else ""
+            also = f" and {shown['hold_out']} rows held out of train" if shown.get("hold_out") else ""
             caption = (
-                f"Runs of {shown['length']:.2f} of the primary's length{after}; bars are one standard error of rows and runs. "
+                f"Runs of {shown['length']:.2f} of the primary's length, judged on select{also}; bars are one standard error. "
                 "What lies left of the dotted line is not above the primary alone and every other control."
             )
             yield Sketch(f"{number + 1}-{shown['stage']}", caption, partial(auto.probes, shown))

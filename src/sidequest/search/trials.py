@@ -15,7 +15,7 @@ from sidequest.errors import Diverged, SettingsError
 from sidequest.files import digest
 from sidequest.learning.fit import fit
 from sidequest.learning.meter import Meter
-from sidequest.learning.probing import probe, probe_branches
+from sidequest.learning.probing import probe
 from sidequest.learning.protocol import Learner, Probing
 from sidequest.methods.base import Plan
 from sidequest.progress import Progress
@@ -26,7 +26,7 @@ from sidequest.store import ContentStore
 
 @dataclass(frozen=True)
 class TrialResult:
-    """score: the best on *select*, or for a plan measured by truth the mean of `truth`, the probability of the truth of each row.
+    """score: the best on *select*, or for a plan measured by truth the mean of `truth`, the log-likelihood of each row.
     meter: what the run cost, also when it was found instead of run. failed: why a training has no score, which then is −inf."""
 
     score: float
@@ -133,12 +133,9 @@ class LocalTrials:
             result = TrialResult(0.0 if read is None else float(read.mean()), [], meter, truth=read)
         elif plan.measure == "truth":
             probing, goal = _probing(learner), self._goal
-            if plan.branches:
-                truth = probe_branches(
-                    probing, plan.phases, plan.branches, self._train, plan.seed, goal=goal, progress=progress
-                )
-            else:
-                truth = probe(probing, plan.phases, self._train, plan.seed, goal=goal, progress=progress)
+            truth = probe(
+                probing, plan.phases, self._train, plan.seed, hold_out=plan.hold_out, goal=goal, progress=progress
+            )
             result = TrialResult(float(truth.mean()), [], meter, truth=truth)
         else:
             try:
@@ -159,7 +156,7 @@ class LocalTrials:
 
 def _probing(learner: Learner) -> Probing:
     if not isinstance(learner, Probing):
-        raise SettingsError(f"{type(learner).__name__} cannot be probed: it gives no probability of the truth per row")
+        raise SettingsError(f"{type(learner).__name__} cannot be probed: it gives no likelihood of the truth per row")
     return learner
 
 
@@ -169,11 +166,9 @@ def plan_key(plan: Plan, facts: Any) -> str:
     # What differs from an ordinary run stands in the key only where it differs: ordinary runs keep the keys that they have.
     special: dict[str, Any] = {"measure": plan.measure} if plan.measure != "metric" else {}
     special |= {"permuted": plan.permuted} if plan.permuted else {}
-    branches = [[phase.model_dump(mode="json") for phase in each] for each in plan.branches]
-    special |= {"branches": branches} if branches else {}
+    special |= {"hold_out": plan.hold_out} if plan.hold_out else {}
     return digest({"phases": phases, "seed": plan.seed, "facts": facts, **special})
 
 
 def tasks_of(plan: Plan) -> list[str]:
-    every = [*plan.phases, *(phase for branch in plan.branches for phase in branch)]
-    return sorted({name for phase in every for name in phase.tasks})
+    return sorted({name for phase in plan.phases for name in phase.tasks})

@@ -225,14 +225,18 @@ class SimulatedLearner(OwnPowers):
         score = float(self.simulation.ceilings[self._index(task)]) * -math.expm1(-skill)
         return score + self._noise(split, task, seen)
 
-    def truth(self, task: str, split: str = "select") -> np.ndarray:
+    def truth(self, task: str, learned_from: Subset | None = None) -> np.ndarray:
         """The score and its noise, around a difficulty of each row that is the same in every run, and noise of each row that is
         not: as large in their mean as the score's."""
+        split = "select"
         score = self.evaluate(task, split)
         difficulty = np.array([self._row_offset(task, split, row) for row in range(SELECT_ROWS)])
         seen = sorted(self._at.exposures.items())
         noise = np.array([self._noise(split, task, seen, row) for row in range(SELECT_ROWS)]) * SELECT_ROWS**0.5
         return np.clip(score + difficulty - difficulty.mean() + noise - noise.mean(), 0.0, 1.0)
+
+    def all_but(self, task: str, rows: int) -> Subset | None:
+        return Subset(ids=np.arange(rows, self._rows(task, None)))
 
     def read_out_truth(self, task: str) -> np.ndarray | None:
         return None

@@ -6,7 +6,7 @@ import pytest
 from sidequest.learning.fit import single_run_work
 from sidequest.methods.auto.arms import Arm
 from sidequest.methods.auto.auto import Auto, AutoSettings
-from sidequest.methods.auto.decision import Gain, combined, gain, least_z
+from sidequest.methods.auto.decision import SMALLEST_ERROR, Gain, gains, least_z, run_variance
 from sidequest.methods.auto.decision import chosen as best_of
 from sidequest.methods.auto.rounds import AutoState
 from sidequest.runs.driver import run_method
@@ -83,7 +83,6 @@ def test_a_screen_by_labels_never_decides_alone():
 
 
 def test_stopped_anywhere_it_answers_by_the_rounds_that_are_complete():
-    """A trunk with its branches is one piece, so a budget also decides how long its pieces are."""
     simulation = helpful(1, 4, gain=0.3, harm=0.1)
     some = chosen(simulation, 0, budget=1.0)
     assert [one["stage"] for one in some.evidence["rounds"]] == ["probe"]
@@ -143,29 +142,33 @@ def test_a_read_out_that_is_as_good_ends_the_choice_and_a_model_without_one_is_g
     assert "the read-out of the features" in beaten.verdict
 
 
-def test_a_gain_is_the_paired_difference_with_more_than_its_error_over_rows():
+def test_a_gain_has_the_noise_of_rows_and_that_of_runs():
     rng = np.random.default_rng(0)
-    alone = rng.uniform(size=(1, 400))
-    noise = rng.normal(size=(1, 400)) * 0.1
-    found = gain(alone + 0.2 + noise, alone)
+    alone, noise = rng.uniform(size=(1, 400)), rng.normal(size=(1, 400)) * 0.1
+    rows = noise.std(ddof=1) / 20
+    found = gains({"alone": alone, "arm": alone + 0.2 + noise}, "alone")["arm"]
     assert found.mean == pytest.approx(0.2 + noise.mean())
-    assert found.error == pytest.approx(1.5 * noise.std(ddof=1) / 20)
-    assert gain(alone + 0.2, alone).z > found.z  # rows that agree are surer
+    # Without a second run of anything a run is believed to be as noisy as its rows, the primary's and the arm's.
+    assert found.error == pytest.approx(np.sqrt(3 * rows**2 + SMALLEST_ERROR**2))
+    shifts = np.array([[0.3], [-0.3]])
+    unsteady = gains({"alone": alone + shifts, "arm": alone + 0.2 + noise + shifts}, "alone")["arm"]
+    assert unsteady.mean == pytest.approx(found.mean)
+    assert unsteady.error > 5 * found.error
 
 
-def test_rounds_count_by_what_they_are_worth():
-    both = combined([Gain(0.1, 0.01), Gain(0.0, 0.01)])
-    assert both.mean == pytest.approx(0.05)
-    assert both.error == pytest.approx(0.01 / np.sqrt(2))
-    assert combined([Gain(0.1, 0.01), Gain(0.0, 0.1)]).mean == pytest.approx(0.1, abs=0.002)
+def test_the_spread_between_runs_is_pooled_over_arms():
+    """5,000 rows that agree: the belief is next to nothing, and two arms with two runs each have two degrees of freedom."""
+    rows = np.random.default_rng(0).uniform(size=5000)
+    runs = {"alone": np.array([rows, rows + 0.2]), "arm": np.array([rows + 1, rows + 1.4])}
+    assert run_variance(runs, "alone") == pytest.approx((0.02 + 0.08) / (2 + 2))
 
 
 def test_the_best_must_stand_out_and_others_be_near_it():
-    gains = {"a": Gain(0.1, 0.01), "b": Gain(0.06, 0.01), "c": Gain(0.04, 0.01), "d": Gain(0.07, 0.1)}
-    assert best_of(gains, 4, doubt=0.1, keep=0.5, most=3) == ["a", "b"]
-    assert best_of(gains, 4, doubt=0.1, keep=0.0, most=3) == ["a", "b", "c"]
-    assert best_of(gains, 4, doubt=0.1, keep=0.0, most=1) == ["a"]
-    assert best_of({"d": gains["d"]}, 4, doubt=0.1, keep=0.0, most=3) == []
+    found = {"a": Gain(0.1, 0.01), "b": Gain(0.06, 0.01), "c": Gain(0.04, 0.01), "d": Gain(0.07, 0.1)}
+    assert best_of(found, 4, doubt=0.1, keep=0.5, most=3) == ["a", "b"]
+    assert best_of(found, 4, doubt=0.1, keep=0.0, most=3) == ["a", "b", "c"]
+    assert best_of(found, 4, doubt=0.1, keep=0.0, most=1) == ["a"]
+    assert best_of({"d": found["d"]}, 4, doubt=0.1, keep=0.0, most=3) == []
     assert least_z(8, 0.1) > least_z(2, 0.1) > least_z(2, 0.3)
 
 

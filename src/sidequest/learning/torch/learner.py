@@ -17,7 +17,7 @@ from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import PowerT
 from sidequest.learning.torch.batching import Stream, evaluation_batches
 from sidequest.learning.torch.core import Course, EncodedTasks
-from sidequest.learning.torch.losses import predictions, task_loss, truth_probability
+from sidequest.learning.torch.losses import predictions, task_loss
 from sidequest.learning.torch.optimising import (
     new_optimizer,
     optimizer_tensors,
@@ -29,8 +29,8 @@ from sidequest.learning.torch.optimising import (
 from sidequest.learning.torch.powers import PowerStores, make_power
 from sidequest.learning.torch.processes import group, parts_of
 from sidequest.learning.torch.randomness import Randomness
-from sidequest.learning.torch.readout import ReadsOut
 from sidequest.learning.torch.state import LearnerState, read_state, write_state
+from sidequest.learning.torch.truth import RowByRow
 from sidequest.models.base import Batch, Family, Inputs, MultiTaskModel, seed_of, seeded
 from sidequest.models.devices import chosen_device
 from sidequest.recipe import Subset
@@ -41,7 +41,7 @@ from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Objective, Task
 
 
-class TorchLearner(ReadsOut):
+class TorchLearner(RowByRow):
     """A multi-task model in training: keeps `sidequest.learning.protocol.Learner`, and `Core` for the powers over it.
 
     One optimiser for the shared encoder and all heads. A head that a batch does not use has no gradient and is not touched, so
@@ -190,33 +190,30 @@ class TorchLearner(ReadsOut):
     def predict(self, task: str, split: str) -> Any:
         """Predictions in row order: class indices [n], values [n] in the task's units, or a list of tag arrays."""
         spec = self.task(task)
-        found, order = self._read(task, split, lambda logits, batch: predictions(spec, logits, batch.get("labels")))
+        found, order = self.read(task, split, lambda logits, batch: predictions(spec, logits, batch.get("labels")))
         if spec.objective == Objective.TAGGING:
             rows = [row.cpu().numpy() for batch_rows in found for row in batch_rows]
             return [rows[i] for i in order]
         values = torch.cat(found).cpu().numpy()[order]
         return self.family.scales[task].restore(values) if spec.objective == Objective.REGRESSION else values
 
-    def truth(self, task: str, split: str = "select") -> np.ndarray:
-        spec = self.task(task)
-        found, order = self._read(
-            task, split, lambda logits, batch: truth_probability(spec, logits, batch["labels"]).cpu()
-        )
-        return torch.cat(found).numpy()[order]
-
-    def _read(self, task: str, split: str, read: Callable[[Tensor, Batch], Any]) -> tuple[list[Any], np.ndarray]:
-        """What `read` makes of the logits, batch by batch, of all processes; and the order that puts rows in their place."""
+    def read(
+        self, task: str, split: str, read: Callable[[Tensor, Batch], Any], rows: np.ndarray | None = None
+    ) -> tuple[list[Any], np.ndarray]:
+        """What `read` makes of the logits, batch by batch, of all processes; and the order that puts rows in their place. rows:
+        positions to look at, all where None."""
         inputs = self.inputs(task, split)
-        batches = evaluation_batches(inputs.lengths, self.settings.eval_batch_size)
+        chosen = np.arange(len(inputs)) if rows is None else rows
+        batches = evaluation_batches(inputs.lengths[chosen], self.settings.eval_batch_size)
         self.model.eval()
         with self.meter.timed(task) as count, torch.inference_mode():
             found = []
             for positions in batches[self.processes.rank :: self.processes.size]:
-                batch = self.to_device(inputs.collate(positions))
+                batch = self.to_device(inputs.collate(chosen[positions]))
                 found.append(read(self.model(task, batch), batch))
             found = self.processes.gather(found)
             count.evaluations += 1
-            count.evaluated_examples += len(inputs)
+            count.evaluated_examples += len(chosen)
         return found, np.argsort(np.concatenate(batches), kind="stable")
 
     # State
@@ -325,14 +322,14 @@ class TorchLearner(ReadsOut):
     def stream(self, task: str, subset: Subset | None = None, *, order: str = "") -> Stream:
         key = (task, order if subset is None else subset.key)
         if key not in self._streams:
-            positions = None if subset is None else self._positions(task, subset)
+            positions = None if subset is None else self.positions(task, subset)
             lengths = self.inputs(task, "train").lengths
             stream = Stream(lengths, positions, self.settings.batch_size, seed_of(self.seed, "order", *key))
             stream.seek(*self._stream_positions.get(_key(*key), (0, 0)))
             self._streams[key] = stream
         return self._streams[key]
 
-    def _positions(self, task: str, subset: Subset) -> np.ndarray:
+    def positions(self, task: str, subset: Subset) -> np.ndarray:
         try:
             return self.task(task).train.positions(subset.ids)
         except KeyError as error:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from sidequest.learning.likelihood import Items
 from sidequest.models.base import IGNORE
 from sidequest.tasks.task import ClassWeights, Objective, Task
 
@@ -61,18 +62,19 @@ def _weights(weights: ClassWeights, device: torch.device, dtype: torch.dtype) ->
         return torch.tensor(weights, device=device, dtype=dtype)
 
 
-def truth_probability(task: Task, logits: Tensor, labels: Tensor) -> Tensor:
-    """The probability of the truth of each row, float64 [n]; see `Learner.truth`."""
-    logits = logits.double()
+def items(task: Task, logits: Tensor, labels: Tensor) -> Items:
+    """What logits say of each item of a batch; see `Items`."""
+    given, truth = logits.double().cpu(), labels.cpu()
+    counts = torch.ones(len(truth), dtype=torch.int64)
     if task.objective == Objective.REGRESSION:
-        return torch.exp(-0.5 * (logits - labels.double()) ** 2)
-    if task.objective == Objective.TAGGING:
-        words = labels != IGNORE
-        chosen = logits.softmax(-1).gather(-1, labels.clamp(min=0)[..., None])[..., 0] * words
-        return chosen.sum(1) / words.sum(1).clamp(min=1)
-    if task.objective == Objective.MULTILABEL:
-        return torch.where(labels > 0, logits.sigmoid(), (-logits).sigmoid()).mean(-1)
-    return logits.softmax(-1).gather(-1, labels[:, None])[:, 0]
+        truth = truth.double()
+    elif task.objective == Objective.TAGGING:
+        words = truth != IGNORE
+        given, truth, counts = given[words], truth[words], words.sum(1)
+    elif task.objective == Objective.MULTILABEL:  # each decision is one of two classes
+        counts *= truth.shape[1]
+        given, truth = torch.stack([torch.zeros_like(given), given], dim=-1).flatten(0, 1), truth.flatten().long()
+    return Items(given.numpy(), truth.numpy(), counts.numpy())
 
 
 def predictions(task: Task, logits: Tensor, labels: Tensor | None) -> list[Tensor] | Tensor:

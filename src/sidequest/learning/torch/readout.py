@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 
 from sidequest.errors import DataError
+from sidequest.learning.likelihood import Items, joined, row_likelihood
 from sidequest.models.base import Family
 from sidequest.tasks.metrics import compute
 from sidequest.tasks.task import Objective, Task
@@ -33,37 +33,28 @@ def probe_predictions(family: Family, task: Task, split: str) -> Any:
 
 
 def probe_truth(family: Family, task: Task, split: str = "select") -> np.ndarray | None:
-    """The probability that the plain linear read-out gives to the truth of each row, as `Probing.truth`; None: it has none."""
+    """The log-likelihood of each row's truth by the plain linear read-out, as `Probing.truth`; None: it has none."""
     read_out = family.read_out(task)
     if read_out is None:
         return None
     rows = task.splits[split]
     target: Any = rows.target
     logits, counts = read_out.logits(rows)
+    per_row = np.ones(len(rows), dtype=np.int64)
     if task.objective == Objective.REGRESSION:
         wanted = family.scales[task.name].standardise(np.asarray(target, dtype=np.float64))
-        return np.exp(-0.5 * (logits[:, 0] - wanted) ** 2)
-    if task.objective == Objective.MULTILABEL:
-        return np.where(np.asarray(target) > 0, expit(logits), expit(-logits)).mean(axis=1)
-    if task.objective == Objective.CHOICE:
+        found = Items(logits[:, 0], wanted, per_row)
+    elif task.objective == Objective.MULTILABEL:
+        labels = np.asarray(target, dtype=np.int64)
+        flat = np.stack([np.zeros(logits.size), logits.ravel()], axis=1)
+        found = Items(flat, labels.ravel(), per_row * labels.shape[1])
+    elif task.objective == Objective.CHOICE:
         scores = np.split(logits[:, 0], np.cumsum(counts)[:-1])
-        return np.array([softmax(each)[chosen] for each, chosen in zip(scores, target, strict=True)])
-    tagging = task.objective == Objective.TAGGING
-    labels = target.flatten().to_numpy(zero_copy_only=False) if tagging else np.asarray(target)
-    chosen = softmax(logits, axis=1)[np.arange(len(labels)), labels]
-    if not tagging:
-        return chosen
-    row = np.repeat(np.arange(len(counts)), counts)
-    return np.bincount(row, chosen, minlength=len(counts)) / np.maximum(counts, 1)
-
-
-class ReadsOut:
-    """For a learner: the read-out beside the model that it trains."""
-
-    family: Family
-
-    def task(self, name: str) -> Task:
-        raise NotImplementedError
-
-    def read_out_truth(self, task: str) -> np.ndarray | None:
-        return probe_truth(self.family, self.task(task))
+        found = joined(
+            [Items(each[None], np.array([truth]), per_row[:1]) for each, truth in zip(scores, target, strict=True)]
+        )
+    elif task.objective == Objective.TAGGING:
+        found = Items(logits, target.flatten().to_numpy(zero_copy_only=False), np.asarray(counts))
+    else:
+        found = Items(logits, np.asarray(target), per_row)
+    return row_likelihood(found, task.objective)

@@ -73,10 +73,17 @@ class Arm(BaseModel):
             return (together,)
         return (together, Phase(shares={primary: 1}, epochs=epochs * length * self.finish, stop_early=whole))
 
-    def plan(self, primary: str, epochs: float, length: float, seed: int) -> Plan:
-        """A run of its own, from the start."""
+    def plan(self, primary: str, epochs: float, length: float, seed: int, hold_out: int = 0) -> Plan:
         permuted = {self.tasks[0]: self.permutation} if self.kind == "permuted" else {}
         phases = self.phases(primary, epochs, length)
         label = f"auto: {self.name}, {length:.2f} of the length"
         measure: Literal["truth", "read-out"] = "read-out" if self.kind == "read-out" else "truth"
-        return Plan(phases=phases, seed=seed, label=label, measure=measure, permuted=permuted, note={"arm": self.name})
+        return Plan(
+            phases=phases,
+            seed=seed,
+            label=label,
+            measure=measure,
+            hold_out=hold_out,
+            permuted=permuted,
+            note={"arm": self.name},
+        )

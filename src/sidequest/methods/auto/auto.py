@@ -1,12 +1,13 @@
 """`auto`: which auxiliaries, how much of each, and whether any at all, at the cost of a few training runs.
 
 Not from one paper. It unites what was measured about choosing cheaply: noise of the metric on a small *select* is what limits
-every search, the truth is nearly additive, and most of the difference between short runs is how soon they begin to learn. So:
+every search, effects of auxiliaries are nearly additive, and of short runs the longer ones say more than many. So:
 
-1. *probe*: the primary is trained alone for a part of its length, once: the trunk. From there it goes on alone, and beside each
-   candidate; all see the primary's rows in the same order, and are scored by the probability of the truth per row. With very many
-   candidates first what their labels know of the primary's, by read-outs without training.
-2. *confirm*: those that gained, again from another trunk. What stands out over both rounds is chosen, and what is near it.
+1. *probe*: short runs, the primary alone twice and beside each candidate once, judged row by row by the log-likelihood of the
+   truth after one temperature; where *select* is small, also on rows of the primary's train that no probe learns from. With very
+   many candidates first what their labels know of the primary's, by read-outs without training.
+2. *confirm*: those that gained most, and the primary alone, again with another seed. What stands out over both rounds from the
+   noise of rows and of runs is chosen, and what is near it.
 3. *shares* (with budget): more or less of the auxiliaries, and a last stretch on the primary alone.
 4. *guard* (with budget): the choice at full length against the primary alone, alone for as many batches, and a shuffled copy. A
    tie goes to the primary alone: "no auxiliary helps" is an ordinary answer.
@@ -27,7 +28,7 @@ from sidequest.errors import SettingsError
 from sidequest.learning.meter import EVALUATION_SHARE
 from sidequest.learning.protocol import LabelScreen, Learner
 from sidequest.methods.auto.arms import Arm
-from sidequest.methods.auto.decision import chosen, gain
+from sidequest.methods.auto.decision import chosen, gains
 from sidequest.methods.auto.rounds import ALONE, AutoState, Round, Stage, gains_so_far
 from sidequest.methods.auto.words import evidence, verdict
 from sidequest.methods.base import Method, Plan
@@ -38,14 +39,14 @@ from sidequest.tasks.pool import Pool
 EFFORTS = {1: 1.0, 2: 3.0, 3: 6.0, 4: 12.0, 5: 25.0}  # x
 USUAL = 8  # candidates; the probe of more may cost up to twice as much
 MOST_PROBED = 16  # more are ordered by their labels before any training
-TRUNK = {"probe": 0.4, "confirm": 0.4, "shares": 0.4, "guard": 0.0}  # of the primary's length
-MOST_TRUNK = 0.3  # of what a round may cost
-LONGEST = {"probe": 0.4, "confirm": 0.4, "shares": 0.6, "guard": 1.0}
+LONGEST = {"probe": 0.4, "confirm": 0.4, "shares": 0.6, "guard": 1.0}  # of the primary's length
 SHORTEST = 0.02  # of the primary's length: less training says nothing of a candidate
 WORTH_REPEATING = 0.25  # a length at which a further seed says more than further length
 MOST_SEEDS = 3
 LOOKS = 3  # at *select* in a probe
 FINISH = 0.3  # of the primary's epochs: a last stretch alone, as in "train together, then fine-tune"
+ENOUGH_ROWS = 200  # to judge by; with a smaller *select*, rows of train are held out
+MOST_HELD_OUT = 1 / 3  # of the primary's train
 
 
 class AutoSettings(Settings):
@@ -63,7 +64,7 @@ class Auto(Method[AutoSettings, AutoState]):
     """The answer itself."""
 
     name = "auto"
-    summary = "train beside every candidate from one trunk, keep what stands out twice, guard the choice"
+    summary = "short runs beside every candidate, again beside the best, keep what stands out from the noise"
     cost = "about 3x (effort 2)"
     returns = "tasks, mixture"
     anytime = True
@@ -115,9 +116,9 @@ class Auto(Method[AutoSettings, AutoState]):
         elif plan.measure == "read-out":  # this model has none
             now = now.model_copy(update={"arms": [arm for arm in now.arms if arm.kind != "read-out"]})
         else:
-            raise TypeError("auto needs the probability of the truth per row")
+            raise TypeError("auto needs the likelihood of the truth per row")
         state = state.model_copy(update={"rounds": [*state.rounds[:-1], now]})
-        return self._next(state) if now.complete and len(now.truth) == len(now.arms) else state
+        return self._next(state) if now.complete else state
 
     def done(self, state: AutoState) -> bool:
         return state.finished
@@ -139,7 +140,7 @@ class Auto(Method[AutoSettings, AutoState]):
         if now.stage == "probe" and "confirm" in self._budgets(state):
             gains = gains_so_far(state)
             gained = sorted((name for name in gains if gains[name].mean > 0), key=lambda name: -gains[name].mean)
-            return self._arms(state, "confirm", gained[: self.settings.most]) if gained else self._end(state)
+            return self._arms(state, "confirm", gained[: self._kept(state)]) if gained else self._end(state)
         return self._begin(state) if names else self._end(state)
 
     def _chosen(self, state: AutoState) -> list[str]:
@@ -175,7 +176,8 @@ class Auto(Method[AutoSettings, AutoState]):
         """The share with the highest gain; equal shares unless another is better by a standard error."""
         equal, *others = [arm for arm in now.arms if arm.kind in ("candidate", "set")]
         best = max(others, key=lambda arm: now.rows(arm).mean())
-        return best if gain(now.rows(best), now.rows(equal)).z > 1 else equal
+        found = gains({arm.name: now.rows(arm) for arm in now.arms}, equal.name)
+        return best if found[best.name].z > 1 else equal
 
     # What it may cost
 
@@ -193,16 +195,43 @@ class Auto(Method[AutoSettings, AutoState]):
         parts["probe"] *= min(2.0, max(1.0, len(state.candidates) / USUAL))
         return {stage: part * x for stage, part in parts.items()}
 
+    def _kept(self, state: AutoState) -> int:
+        """How many are confirmed."""
+        return min(self.settings.most, max(2, math.ceil(len(state.candidates) / 3)))
+
     def _round(self, state: AutoState, stage: Stage, arms: list[Arm]) -> Round:
-        room = self._budgets(state)[stage]
-        each = sum(arm.cost(1.0, state.beside) for arm in arms)
-        looks = state.looks * sum(arm.kind != "read-out" for arm in arms)
-        repeats = min(MOST_SEEDS, max(1, int(room / (TRUNK[stage] + each * WORTH_REPEATING))))
-        room = max(room / repeats - looks, 0.5 * room / repeats)
-        trunk = min(TRUNK[stage], MOST_TRUNK * room)
-        length = min(LONGEST[stage], (room - trunk) / each)
         first = self.seed + 100 * (1 + len(state.rounds))
-        return Round(stage=stage, arms=arms, trunk=trunk, length=length, seeds=list(range(first, first + repeats)))
+        hold_out = 0 if stage == "guard" else state.hold_out
+        if stage in ("probe", "confirm"):
+            length, repeats = self._of_probes(state, len(arms) - 1)
+        else:
+            each = sum(arm.cost(1.0, state.beside) for arm in arms)
+            looks = state.looks * sum(arm.kind != "read-out" for arm in arms)
+            length, repeats = self._length(state, stage, self._budgets(state)[stage], each, looks, hold_out)
+        seeds = list(range(first, first + repeats))
+        more = [first + repeats] if stage == "probe" else []
+        return Round(stage=stage, arms=arms, length=length, seeds=seeds, more=more, hold_out=hold_out)
+
+    def _of_probes(self, state: AutoState, tried: int) -> tuple[float, int]:
+        """Both rounds have one length and as many seeds, so that all their runs can be compared."""
+        if state.rounds:
+            return state.rounds[0].length, len(state.rounds[0].seeds)
+        budgets = self._budgets(state)
+        alone, beside = 2, tried
+        if "confirm" in budgets:
+            alone, beside = alone + 1, beside + self._kept(state)
+        each = alone + beside * Arm(kind="candidate", tasks=("any",)).cost(1.0, state.beside)
+        room = budgets["probe"] + budgets.get("confirm", 0.0)
+        return self._length(state, "probe", room, each, state.looks * (alone + beside), state.hold_out)
+
+    def _length(
+        self, state: AutoState, stage: Stage, room: float, each: float, looks: float, hold_out: int
+    ) -> tuple[float, int]:
+        """A round's length and number of seeds, from the x it may cost, and what it costs at full length and in looks."""
+        each *= 1 - hold_out / max(state.rows, 1)
+        repeats = min(MOST_SEEDS, max(1, int(room / (each * WORTH_REPEATING))))
+        room /= repeats
+        return min(LONGEST[stage], max(room - looks, 0.5 * room) / each), repeats
 
     # The answer
 
@@ -214,8 +243,7 @@ class Auto(Method[AutoSettings, AutoState]):
             method=self.name,
             primary=state.primary,
             phases=phases,
-            evidence={"related": state.related}
-            | {"rounds": [evidence(one) for one in state.rounds if one.complete and one.truth]},
+            evidence={"related": state.related} | {"rounds": [evidence(one) for one in state.rounds if one.complete]},
             verdict=verdict(state),
         )
 
@@ -229,11 +257,13 @@ class Auto(Method[AutoSettings, AutoState]):
         return {"stage": now.stage, "arms": len(now.truth), "of": len(now.arms)}
 
 
-def _costs(pool: Pool) -> dict[str, float]:
+def _costs(pool: Pool) -> dict[str, Any]:
     card, size = pool.cards[pool.primary], pool.train.batch_size
     if pool.goal == "average":
         return {}
     return {
+        "rows": card.rows,
+        "hold_out": max(0, min(int(MOST_HELD_OUT * card.rows), ENOUGH_ROWS - card.select_rows)),
         "beside": math.ceil(card.rows / size) * size / card.rows,
         "looks": LOOKS * EVALUATION_SHARE * card.select_rows / (pool.train.epochs * card.rows),
     }

@@ -1,26 +1,29 @@
-"""From probabilities of the truth to gains over the primary alone. Pure functions: how arms were trained is not known here.
+"""From what runs know of the truth to gains over the primary alone. Pure functions: how arms were trained is not known here.
 
-Branches of one trunk are paired: the same start, the same rows of the primary in the same order, the same rows of *select*. What
-is left between two of them is noise of single rows, which shows in the spread over rows, and noise that all rows share, which
-does not; runs on digits differed by up to one and a half times what their rows say.
+Two kinds of noise stand between a gain that was seen and one that is there. *select* is a sample of rows; that shows in the
+spread of the difference over rows, and further runs do not lessen it. Runs differ by their seeds, in a way that all rows share;
+that shows only between runs of one arm. There are few of those, so their spread is pooled over arms and held up by a prior.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtri
 
-RUNS_OVER_ROWS = 1.5
-SMALLEST_ERROR = 1e-6
+# Before any two runs of one arm were seen, a run is believed to differ from the next by as much as rows say, as surely as three
+# runs would tell.
+RUNS_OVER_ROWS = 1.0
+BELIEF = 2
+SMALLEST_ERROR = 0.001  # nats: less is no difference to anyone
 
 
 @dataclass(frozen=True)
 class Gain:
-    """In the probability of the truth, over the primary alone. error: its standard error."""
+    """In the log-likelihood of the truth, over the primary alone. error: its standard error."""
 
     mean: float
     error: float
@@ -30,18 +33,33 @@ class Gain:
         return self.mean / self.error
 
 
-def gain(arm: np.ndarray, alone: np.ndarray) -> Gain:
-    """arm, alone: the probability of the truth, float64 [seeds, rows]."""
-    difference = (arm - alone).mean(axis=0)
-    spread = difference.std(ddof=1) / math.sqrt(len(difference)) if len(difference) > 1 else 0.0
-    return Gain(float(difference.mean()), max(RUNS_OVER_ROWS * float(spread), SMALLEST_ERROR))
+def gains(runs: Mapping[str, np.ndarray], alone: str) -> dict[str, Gain]:
+    """runs: by arm, float64 [seeds, rows]; all arms have the same rows."""
+    between = run_variance(runs, alone)
+    baseline = runs[alone]
+    return {
+        name: Gain(
+            float((arm.mean(0) - baseline.mean(0)).mean()),
+            math.sqrt(
+                _row_error(arm, baseline) ** 2 + between * (1 / len(arm) + 1 / len(baseline)) + SMALLEST_ERROR**2
+            ),
+        )
+        for name, arm in runs.items()
+    }
 
 
-def combined(gains: Sequence[Gain]) -> Gain:
-    """Of several rounds, weighted by what each is worth."""
-    weights = np.array([1 / one.error**2 for one in gains])
-    mean = float(weights @ [one.mean for one in gains] / weights.sum())
-    return Gain(mean, float(weights.sum() ** -0.5))
+def run_variance(runs: Mapping[str, np.ndarray], alone: str) -> float:
+    """Of the mean over rows, between runs of one arm that differ by their seed."""
+    errors = [_row_error(arm, runs[alone]) for name, arm in runs.items() if name != alone]
+    believed = (RUNS_OVER_ROWS * float(np.median(errors))) ** 2 if errors else 0.0
+    means = [arm.mean(axis=1) for arm in runs.values()]
+    squares = sum(float(((each - each.mean()) ** 2).sum()) for each in means)
+    return (BELIEF * believed + squares) / (BELIEF + sum(len(each) - 1 for each in means))
+
+
+def _row_error(arm: np.ndarray, alone: np.ndarray) -> float:
+    difference = arm.mean(axis=0) - alone.mean(axis=0)
+    return float(difference.std(ddof=1)) / math.sqrt(len(difference)) if len(difference) > 1 else 0.0
 
 
 def least_z(tried: int, doubt: float) -> float:
@@ -49,12 +67,12 @@ def least_z(tried: int, doubt: float) -> float:
     return float(ndtri(1 - doubt / max(tried, 1)))
 
 
-def chosen(gains: Mapping[str, Gain], tried: int, doubt: float, keep: float, most: int) -> list[str]:
+def chosen(found: Mapping[str, Gain], tried: int, doubt: float, keep: float, most: int) -> list[str]:
     """Nothing, unless one stands out; then also the others that are above 0 by a standard error and gain at least `keep` of the
     best gain. Best first."""
-    standing = [name for name, one in gains.items() if one.z >= least_z(tried, doubt)]
+    standing = [name for name, one in found.items() if one.z >= least_z(tried, doubt)]
     if not standing:
         return []
-    best = max(gains[name].mean for name in standing)
-    ranked = sorted(gains, key=lambda name: (-gains[name].mean, name))
-    return [name for name in ranked if gains[name].z >= 1 and gains[name].mean >= keep * best][:most]
+    best = max(found[name].mean for name in standing)
+    ranked = sorted(found, key=lambda name: (-found[name].mean, name))
+    return [name for name in ranked if found[name].z >= 1 and found[name].mean >= keep * best][:most]

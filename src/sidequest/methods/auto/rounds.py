@@ -9,69 +9,70 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from sidequest.methods.auto.arms import Arm
-from sidequest.methods.auto.decision import Gain, combined, gain
+from sidequest.methods.auto.decision import Gain, gains
 from sidequest.methods.base import Plan, State
-from sidequest.recipe import Phase
 
 Stage = Literal["probe", "confirm", "shares", "guard"]
 ALONE = Arm(kind="single")
 
 
 class Round(BaseModel):
-    """Arms trained on one or more seeds. trunk: the part of the primary's length that is trained alone before, once for all arms
-    of a seed; 0: each arm is a run of its own. truth: by arm, for each seed the probability of the truth per row."""
+    """Arms trained on one or more seeds. more: further seeds of the primary alone, which every gain leans on. hold_out: rows of
+    the primary's train that are looked at instead of learned from. truth: by arm and seed, the log-likelihood per row."""
 
     model_config = ConfigDict(extra="forbid")
 
     stage: Stage
     arms: list[Arm]
-    trunk: float
     length: float
     seeds: list[int]
-    truth: dict[str, list[list[float] | None]] = {}
+    more: list[int] = []
+    hold_out: int = 0
+    truth: dict[str, dict[int, list[float]]] = {}
+
+    def seeds_of(self, arm: Arm) -> list[int]:
+        return self.seeds + self.more * (arm == ALONE)
 
     @property
     def complete(self) -> bool:
-        return all(row is not None for arm in self.arms for row in self.truth.get(arm.name, [None]))
+        return next(self._missing(), None) is None
+
+    def _missing(self) -> Iterator[tuple[Arm, int]]:
+        for arm in self.arms:
+            yield from ((arm, seed) for seed in self.seeds_of(arm) if seed not in self.truth.get(arm.name, {}))
 
     def plans(self, primary: str, epochs: float) -> Iterator[Plan]:
-        """What is still to be trained: with a trunk, one plan for each seed."""
-        for index, seed in enumerate(self.seeds):
-            missing = [arm for arm in self.arms if self.truth.get(arm.name, [None] * len(self.seeds))[index] is None]
-            if self.trunk and missing:
-                trunk = Phase(shares={primary: 1}, epochs=epochs * self.trunk, stop_early=False)
-                branches = tuple(arm.phases(primary, epochs, self.length) for arm in self.arms)
-                label = f"auto: {self.stage}, {len(branches)} branches of one trunk"
-                yield Plan(phases=(trunk,), branches=branches, seed=seed, label=label, measure="truth")
-            elif not self.trunk:
-                yield from (arm.plan(primary, epochs, self.length, seed) for arm in missing)
+        """What is still to be trained."""
+        for arm, seed in self._missing():
+            yield arm.plan(primary, epochs, self.length, seed, self.hold_out)
 
     def told(self, plan: Plan, rows: np.ndarray) -> Round:
         """With the rows of a plan."""
-        names = [arm.name for arm in self.arms] if plan.branches else [plan.note["arm"]]
-        truth = {name: list(found) for name, found in self.truth.items()}
-        for name, each in zip(names, np.atleast_2d(rows).tolist(), strict=True):
-            truth.setdefault(name, [None] * len(self.seeds))[self.seeds.index(plan.seed)] = each
-        return self.model_copy(update={"truth": truth})
+        name = plan.note["arm"]
+        return self.model_copy(
+            update={"truth": {**self.truth, name: {**self.truth.get(name, {}), plan.seed: rows.tolist()}}}
+        )
 
     def rows(self, arm: Arm) -> np.ndarray:
-        """The probability of the truth, float64 [seeds, rows]."""
-        return np.array(self.truth[arm.name], dtype=np.float64)
+        """float64 [seeds, rows]."""
+        return np.array([self.truth[arm.name][seed] for seed in self.seeds_of(arm)], dtype=np.float64)
 
     def gains(self) -> dict[str, Gain]:
-        """Of every arm over the primary alone."""
-        return {arm.name: gain(self.rows(arm), self.rows(ALONE)) for arm in self.arms}
+        """Of every arm over the primary alone, by this round alone."""
+        return gains({arm.name: self.rows(arm) for arm in self.arms}, ALONE.name)
 
 
 class AutoState(State):
-    """beside: what a batch of an auxiliary costs for one of the primary, whose last batch may be short. looks: x that a probe's
-    looks at *select* cost. related: what labels say of many candidates. rounds: complete ones and the one that runs. choice: what
-    the complete rounds say. finished: nothing more is to be done."""
+    """rows: of the primary's train. hold_out: as of rounds. beside: what a batch of an auxiliary costs for one of the primary,
+    whose last batch may be short. looks: x that a probe's looks at *select* cost. related: what labels say of many candidates.
+    rounds: complete ones and the one that runs. choice: what the complete rounds say. finished: nothing more is to be done."""
 
     primary: str
     candidates: list[str]
     epochs: float
     goal: str = "primary"
+    rows: int = 0
+    hold_out: int = 0
     beside: float = 1.0
     looks: float = 0.0
     related: dict[str, float] = {}
@@ -81,7 +82,11 @@ class AutoState(State):
 
 
 def gains_so_far(state: AutoState) -> dict[str, Gain]:
-    """Of the candidates in the last complete look at single candidates, with all that was seen of them before."""
-    looks = [one.gains() for one in state.rounds if one.stage in ("probe", "confirm") and one.complete and one.truth]
-    singles = [name for name in looks[-1] if name != ALONE.name]
-    return {name: combined([one[name] for one in looks if name in one]) for name in singles}
+    """Of the candidates in the last complete look at single candidates, with all that was seen of every arm at that length."""
+    looks = [one for one in state.rounds if one.stage in ("probe", "confirm") and one.complete]
+    runs: dict[str, list[np.ndarray]] = {}
+    for one in looks:
+        for arm in one.arms:
+            runs.setdefault(arm.name, []).append(one.rows(arm))
+    found = gains({name: np.concatenate(rows) for name, rows in runs.items()}, ALONE.name)
+    return {arm.name: found[arm.name] for arm in looks[-1].arms if arm != ALONE}

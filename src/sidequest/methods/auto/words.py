@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sidequest.formatting import fixed, signed
+from sidequest.methods.auto.decision import Gain
 from sidequest.methods.auto.rounds import AutoState, Round, gains_so_far
 
 
@@ -21,13 +22,13 @@ def evidence(one: Round) -> dict[str, Any]:
         }
         for arm in one.arms
     ]
-    return {"stage": one.stage, "trunk": one.trunk, "length": one.length, "seeds": one.seeds, "arms": arms}
+    return {"stage": one.stage, "length": one.length, "seeds": one.seeds, "hold_out": one.hold_out, "arms": arms}
 
 
 def verdict(state: AutoState) -> str:
     if not state.candidates:
         return "there are no candidates"
-    complete = [one for one in state.rounds if one.complete and one.truth]
+    complete = [one for one in state.rounds if one.complete]
     if not complete:
         return "stopped before anything could be said: the primary alone"
     if state.choice is None:
@@ -38,16 +39,19 @@ def verdict(state: AutoState) -> str:
             )
         gains = gains_so_far(state)
         best = max(gains, key=lambda name: gains[name].z)
-        shown = f"{signed(gains[best].mean, 4)} ± {fixed(gains[best].error, 4)}"
         return (
-            f"no auxiliary helps: none stands out from the primary alone (the best, {best}: {shown} in the probability of the "
-            "truth on select)"
+            f"no auxiliary helps: none stands out from the primary alone (the best, {best}: {_shown(gains[best])} in the "
+            "log-likelihood of the truth)"
         )
     names = list(state.choice.tasks)
     together = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     how = state.choice.name.removeprefix(" + ".join(names))
     gains = gains_so_far(state)
-    each = ", ".join(
-        f"{signed(gains[name].mean, 4)} ± {fixed(gains[name].error, 4)}" for name in names if name in gains
-    )
-    return f"train with {together}{how}: {each} in the probability of the truth on select, over the primary alone"
+    each = ", ".join(_shown(gains[name]) for name in names if name in gains)
+    return f"train with {together}{how}: {each} in the log-likelihood of the truth, over the primary alone"
+
+
+def _shown(gain: Gain) -> str:
+    if round(gain.mean, 3) == 0:
+        return "no measurable difference"
+    return f"{signed(gain.mean, 3)} ± {fixed(gain.error, 3)}"
