@@ -9,7 +9,7 @@ from experiments import Options, bandit, run
 from sidequest.files import read_json
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_shows_the_papers_order(tmp_path, capsys):
     options = Options(tmp_path, small=True, seeds=2, results=tmp_path / "results")
     results = run("bandit", options)

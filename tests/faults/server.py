@@ -45,7 +45,8 @@ IMPORTED = (
     "sidequest.models.convnet",
     "sidequest.models.hf",
     "sidequest.models.pooled",
-    "sidequest.methods.auto.auto",
+    "sidequest.models.saved",
+    "typer._adapters",
 )
 LIMIT = 600.0  # seconds for one command, on a machine that does much else too
 PATIENCE = 10.0  # seconds for the workers of a killed process to end
@@ -57,10 +58,15 @@ def serve() -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # workers of a killed process are reaped here
     for name in IMPORTED:
         importlib.import_module(name)
+    from sidequest.cli import _all_commands
+    from sidequest.methods.registry import METHODS, get_method
     from sidequest.search.code_version import selection_code_version, training_code_version
 
     training_code_version()  # parses all modules: half of a small run's time, and kept for the children
     selection_code_version()
+    _all_commands()  # likewise: the options of every command, and every method's settings
+    for name in METHODS:
+        get_method(name)
     gc.freeze()  # a child that collects garbage would copy the memory of all these modules
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

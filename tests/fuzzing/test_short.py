@@ -14,9 +14,9 @@ def good(tmp_path_factory):
 
 @pytest.mark.integration
 def test_nothing_ends_in_a_traceback_hangs_or_is_accepted_in_silence(good, tmp_path):
-    counts = fuzz(good, tmp_path, 600, seed=1)
+    counts = fuzz(good, tmp_path, 300, seed=1)
     assert not counts.bad, "\n\n".join([str(counts), *counts.failures.values()])
-    assert counts.refused > 200
+    assert counts.refused > 100
     assert set(counts.cases) == set(targets(good))
 
 

@@ -127,6 +127,7 @@ def test_surfaces_know_their_optimum(kind):
     assert 0.005 < target.best - target.scores.min() < 0.4
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_regret_is_lower_than_that_of_random_search_and_of_the_grid():
     """24 surfaces of four kinds, 3 tasks, 20 trials each. Against an equal rival it would win 17 of 24 or more in 3 of 100 draws

@@ -67,8 +67,17 @@ def browser():
         yield opened
 
 
-@pytest.mark.parametrize("which", ["comparison", "run"])
-@pytest.mark.parametrize(("width", "dark"), [(375, True), (768, False), (1280, False)])
+@pytest.mark.parametrize(
+    ("which", "width", "dark"),
+    [
+        ("comparison", 375, True),
+        ("run", 768, False),
+        pytest.param("comparison", 768, False, marks=pytest.mark.slow),
+        pytest.param("comparison", 1280, False, marks=pytest.mark.slow),
+        pytest.param("run", 375, True, marks=pytest.mark.slow),
+        pytest.param("run", 1280, False, marks=pytest.mark.slow),
+    ],
+)
 def test_every_figure_is_drawn_without_errors_and_nothing_overflows(browser, request, which, width, dark):
     directory = request.getfixturevalue(which)
     browser.open(directory / "report.html", width=width, dark=dark)

@@ -33,10 +33,11 @@ def likeness_learner(candidates, seed):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_contract(name):
-    check_method(name, settings=SETTINGS[name], make_learner=likeness_learner)
+    fresh = name == "similarity"  # the others start in the same way
+    check_method(name, settings=SETTINGS[name], make_learner=likeness_learner, fresh_process=fresh)
 
 
-@pytest.mark.parametrize("name", ["similarity", "random-data"])
+@pytest.mark.parametrize("name", [pytest.param("similarity", marks=pytest.mark.slow), "random-data"])
 def test_the_contract_with_a_ladder(name):
     settings = {**SMALL, "ladder": True, "first": 400} | ({} if name == "random-data" else {"chunk": 700})
     check_method(name, settings=settings, make_learner=likeness_learner, fresh_process=False)
