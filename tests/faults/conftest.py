@@ -52,13 +52,15 @@ def every_case(suites):
 
 def pytest_terminal_summary(terminalreporter):
     reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, [])]
-    found = {"kills": 0, "problems": 0, "damages": 0}
+    found = {"kills": 0, "problems": 0, "damages": 0, "full disks": 0}
     for report in reports:
         for name, value in getattr(report, "user_properties", []):
             if name in found:
                 found[name] += value
     if found["damages"]:
         terminalreporter.write_line(f"damaged files: {found['damages']}")
+    if found["full disks"]:
+        terminalreporter.write_line(f"full disks: {found['full disks']}")
     if found["kills"]:
         terminalreporter.write_line(
             f"kills: {found['kills']} (seed {os.environ.get('SIDEQUEST_KILL_SEED', '0')}); "

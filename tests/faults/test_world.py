@@ -96,6 +96,12 @@ def small_disk(place: Path, kilobytes: int):
         ("frozen-train", FOLDER, 40),
         ("images-compare", FOLDER, 120),
         ("frozen-auto", CACHE, 100),  # while texts are encoded
+        pytest.param("images-score", FOLDER, 80, marks=pytest.mark.faults),
+        pytest.param("images-tune", CACHE, 12, marks=pytest.mark.faults),
+        pytest.param("images-oracle", CACHE, 20, marks=pytest.mark.faults),
+        pytest.param("images-autosem", FOLDER, 40, marks=pytest.mark.faults),
+        pytest.param("tuned-train", FOLDER, 80, marks=pytest.mark.faults),
+        pytest.param("frozen-primaries", FOLDER, 100, marks=pytest.mark.faults),
     ],
 )
 def test_a_small_disk_is_full(name, part, kilobytes, server, prepared):
