@@ -82,6 +82,10 @@ class WorldError(SidequestError):
     exit_code: ClassVar[int] = 1
 
 
+class DiskError(WorldError):
+    """A disk that is full, read-only or broken: what comes next would fail in the same way."""
+
+
 @contextmanager
 def speaking_for(what: str) -> Iterator[None]:
     """Around code that somebody else has written: what it raises becomes one sentence, with the line that raised it."""
@@ -111,11 +115,19 @@ def of_the_world(error: OSError | MemoryError) -> SidequestError:
         return WorldError("there is not enough memory. What was done before is kept")
     place = f"{error.filename}: " if error.filename else ""
     if error.errno in NO_ROOM:
-        return WorldError(
+        return DiskError(
             f"{place}there is no room left on the disk. What was done before is kept: make room and give the command again"
         )
     words = (error.strerror or str(error) or type(error).__name__).lower()
-    return WorldError(f"{place}{words}") if error.errno in BROKEN else SidequestError(f"{place}{words}")
+    return DiskError(f"{place}{words}") if error.errno in BROKEN else SidequestError(f"{place}{words}")
+
+
+def end_if_all_would_fail(error: Exception) -> None:
+    """A job that fails fails alone; but not where the disk does: a result without it would look like one in which it lost."""
+    if isinstance(error, OSError) and error.errno in (*NO_ROOM, *BROKEN):
+        raise of_the_world(error) from None
+    if isinstance(error, DiskError):
+        raise error
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 
 import pytest
 
+from sidequest.errors import DiskError, WorldError
+from sidequest.runs import cells, comparing, oracle, scoring
 from tests.faults.cases import CHEAP
 from tests.faults.killing import PLAIN_PAGE, Kill, points
 from tests.faults.runner import differences, left_by, temporary
@@ -81,3 +84,27 @@ def test_a_command_that_passes_over_a_full_disk_is_found(quick_killer, every_cas
 @pytest.mark.parametrize("name", EVERY)
 def test_a_full_disk_at_any_write(name, killer, every_case, record_property):
     check(killer, every_case[name], 1 if name.partition("-")[2] in CHEAP else 3, record_property)
+
+
+@pytest.mark.parametrize("failed", [cells.attempt, comparing._gone, oracle._failed, scoring._failed])
+@pytest.mark.parametrize(
+    "said", [OSError(errno.ENOSPC, "No space left on device", "x"), DiskError("x: there is no room")]
+)
+def test_a_job_without_room_is_not_a_method_that_failed(failed, said, tmp_path, monkeypatch):
+    """Else a table would be written in which it is missing, or has lost. What else goes wrong fails alone."""
+    job = cells.Job("heu-size", {}, 0, tmp_path)
+
+    def outcome(error):
+        if failed is not cells.attempt:
+            return failed(job, error)
+        monkeypatch.setattr(cells, "run_job", lambda *_: (_ for _ in ()).throw(error))
+        return cells.attempt(None, job)
+
+    with pytest.raises(DiskError, match="no room"):
+        outcome(said)
+    for other in (
+        ValueError("by itself"),
+        WorldError("its worker was lost"),
+        OSError(errno.ENOENT, "no such file", "x"),
+    ):
+        assert outcome(other)

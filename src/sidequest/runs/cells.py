@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sidequest.errors import BROKEN, NO_ROOM, RunMismatch, SettingsError, SidequestError, of_the_world
+from sidequest.errors import RunMismatch, SettingsError, SidequestError, end_if_all_would_fail
 from sidequest.files import digest, write_atomically
 from sidequest.methods.registry import MethodClass
 from sidequest.recipe import Recipe
@@ -52,11 +52,8 @@ def attempt(setup: Setup, job: Job) -> Outcome | MissingCell:
         outcome = run_job(setup, job)
         if not math.isfinite(outcome.score):
             raise SidequestError(f"the score is {outcome.score}: the training diverged")
-    except OSError as error:
-        if error.errno in (*NO_ROOM, *BROKEN):  # the next cell would fail in the same way
-            raise of_the_world(error) from None
-        return _failed(job, error)
     except Exception as error:  # whatever it is, the other cells go on, and the whole of it is kept
+        end_if_all_would_fail(error)
         return _failed(job, error)
     (job.directory / FAILURE).unlink(missing_ok=True)
     return outcome

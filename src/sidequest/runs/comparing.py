@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from sidequest.errors import SettingsError, SidequestError
+from sidequest.errors import SettingsError, SidequestError, end_if_all_would_fail
 from sidequest.files import atomic_file
 from sidequest.formatting import fixed
 from sidequest.methods.base import Method
@@ -287,6 +287,7 @@ class _Table:
 
 def _gone(job: Job, error: Exception) -> MissingCell:
     """A cell whose workers were lost, or that ran too long."""
+    end_if_all_would_fail(error)
     return MissingCell(method=job.method, seed=job.seed, error=(str(error).splitlines() or [type(error).__name__])[0])
 
 

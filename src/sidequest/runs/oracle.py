@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sidequest.errors import BROKEN, NO_ROOM, SettingsError, SidequestError
+from sidequest.errors import SettingsError, SidequestError, end_if_all_would_fail
 from sidequest.formatting import fixed
 from sidequest.progress import Progress
 from sidequest.recipe import Phase, Recipe
@@ -147,11 +147,7 @@ def stayed(setup: Setup, final: FinalRecord) -> bool:
 
 
 def _failed(job: SubsetJob, error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno in (
-        *NO_ROOM,
-        *BROKEN,
-    ):  # the next training would fail in the same way
-        raise error
+    end_if_all_would_fail(error)
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 

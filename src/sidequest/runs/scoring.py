@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 
-from sidequest.errors import RunMismatch, SettingsError, SidequestError
+from sidequest.errors import RunMismatch, SettingsError, SidequestError, end_if_all_would_fail
 from sidequest.methods.registry import MethodChoice, Methods, choices_of
 from sidequest.numerics.statistics import mean_interval
 from sidequest.progress import Progress
@@ -116,6 +116,7 @@ def judge_one(truth: Truth, job: JudgeJob) -> Judged | str:
     try:
         recipe = select(setup, job.choice.source, settings=job.choice.settings, seed=job.seed, directory=job.directory)
     except SidequestError as error:
+        end_if_all_would_fail(error)
         return str(error).splitlines()[0]
     table = truth.table
     chosen = table.mixture_of(recipe)
@@ -140,6 +141,7 @@ def judge_one(truth: Truth, job: JudgeJob) -> Judged | str:
 
 def _failed(job: JudgeJob, error: Exception) -> str:
     """It failed by itself, ran too long, or its workers were lost: the others go on."""
+    end_if_all_would_fail(error)
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
