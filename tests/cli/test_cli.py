@@ -24,7 +24,9 @@ def test_the_whole_way_with_a_users_own_files(run, reviews, tmp_path):
     files = [reviews / "reviews_train.csv", reviews / "reviews_test.csv", reviews / "other.jsonl"]
     code, text, errors = run("init", *files, "--primary", "reviews", "-o", suite)
     assert code == 0, errors
-    assert run("check", suite)[0] == 0
+    code, text, errors = run("check", suite)
+    assert code == 0, errors
+    assert f"next: sidequest select {suite} -o" in text
     settings = ["--model", "pooled", "--set", "train.epochs=6", "--set", "train.patience=null"]
     code, text, errors = run("select", suite, "-m", "heu-size", "-o", out, *settings)
     assert code == 0, errors

@@ -106,6 +106,15 @@ def test_a_probe_above_single_says_that_the_model_is_the_problem():
     assert "The model is the problem" in "\n".join(verdicts.warnings(both))
 
 
+def test_where_nothing_can_be_gained_it_is_said():
+    found = summary({"single": np.ones(5), "other": np.ones(5)})
+    assert "single already has the highest accuracy that there is, 1.000 on report" in "\n".join(
+        verdicts.warnings(found)
+    )
+    below = summary({"single": np.array([1, 1, 1, 1, 0.99]), "other": np.ones(5)})
+    assert "already has" not in "\n".join(verdicts.warnings(below))
+
+
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_below_three_seeds_there_is_no_verdict_however_large_the_difference(seeds):
     found = summary({"single": BASE[:seeds], "better": BASE[:seeds] + 0.3})

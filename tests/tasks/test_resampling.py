@@ -6,7 +6,7 @@ import pytest
 
 from sidequest.tasks import resampling
 from sidequest.tasks.metrics import METRICS, compute
-from sidequest.tasks.resampling import RowStatistics, draws, resampler
+from sidequest.tasks.resampling import RowStatistics, draws, resampler, row_interval
 from sidequest.tasks.task import Objective
 
 TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
@@ -86,3 +86,12 @@ def test_draws_have_as_many_rows_as_there_are_and_are_seeded():
     assert np.var(weights) == pytest.approx(1 - 1 / 50, abs=0.05)
     np.testing.assert_array_equal(weights, draws(50, 200, np.random.default_rng(3)))
     assert not np.array_equal(weights, draws(50, 200, np.random.default_rng(4)))
+
+
+def test_rows_that_are_all_right_have_no_interval():
+    target = np.array([0, 1, 1, 0, 1, 0, 1, 1])
+    assert row_interval("accuracy", target, target, ["a", "b"]) is None
+    wrong = target.copy()
+    wrong[0] = 1
+    low, high = row_interval("accuracy", wrong, target, ["a", "b"])
+    assert low < 1 == high

@@ -33,4 +33,9 @@ def command(
         typer.echo(json.dumps(report.to_json(), indent=2))
     else:
         report.print()
+        if not report.errors:
+            warnings = f"{len(report.warnings)} warning{'' if len(report.warnings) == 1 else 's'}"
+            typer.echo(
+                f"no errors, {warnings if report.warnings else 'no warnings'}; next: sidequest select {suite} -o runs/mine"
+            )
     raise typer.Exit(2 if report.errors else 0)

@@ -9,6 +9,7 @@ from sidequest.records.comparisons import Comparison, Row
 from sidequest.records.controls import PROBE
 
 FEWEST_SEEDS = 3  # below that no difference can be told from noise
+HIGHEST = 1.0  # of every metric that has a highest value
 ERROR_RATE = 0.05  # of claims, that something helps or that it hurts, where nothing does either
 
 # Said in the docs and on the page, and simulated by the tests.
@@ -108,6 +109,7 @@ def warnings(comparison: Comparison) -> list[str]:
     return [
         *_missing_cells(comparison),
         *_weak_model(comparison),
+        *_nothing_to_gain(comparison),
         *_few_seeds(comparison),
         *_short_training(comparison),
     ]
@@ -201,6 +203,16 @@ def _weak_model(comparison: Comparison) -> list[str]:
             "for the primary task, and choices made with it should not be trusted for another model."
         )
     return out
+
+
+def _nothing_to_gain(comparison: Comparison) -> list[str]:
+    single = comparison.row(comparison.baseline)
+    if single is None or not single.mean >= HIGHEST:
+        return []
+    return [
+        f"{comparison.baseline} already has the highest {comparison.metric} that there is, {fixed(single.mean)} on report: "
+        "nothing can be seen to help it there. Take harder rows, or more of them."
+    ]
 
 
 def _few_seeds(comparison: Comparison) -> list[str]:

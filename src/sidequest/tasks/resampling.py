@@ -93,13 +93,14 @@ def draws(rows: int, count: int, rng: np.random.Generator) -> np.ndarray:
 def row_interval(
     metric: str, predictions: Values, targets: Values, labels: Sequence[str] = ()
 ) -> tuple[float, float] | None:
-    """The 95 % percentile interval of a score for other rows of the same kind; None where it is not a number."""
+    """The 95 % percentile interval of a score for other rows of the same kind; None where it is not a number, or where rows
+    that are all right, or all wrong, say nothing about others."""
     each, rows = resampler(metric, predictions, targets, labels), len(targets)
     rng = np.random.default_rng([0, rows])
     chunk = max(1, MOST_WEIGHTS // max(1, rows))
     sizes = [min(chunk, RESAMPLES - start) for start in range(0, RESAMPLES, chunk)]
     low, high = np.quantile(np.concatenate([each.scores(draws(rows, size, rng)) for size in sizes]), [0.025, 0.975])
-    return (float(low), float(high)) if np.isfinite([low, high]).all() else None
+    return (float(low), float(high)) if np.isfinite([low, high]).all() and low < high else None
 
 
 # ---- classes ---------------------------------------------------------------------------------------------------------------
