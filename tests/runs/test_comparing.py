@@ -282,6 +282,13 @@ def test_learning_curves_are_means_over_seeds_as_far_as_all_went():
     assert "select" in figure.layout.yaxis.title.text
 
 
+def test_scores_that_are_all_the_same_have_an_axis_close_to_them():
+    same = summary({"single": np.ones(2), "other": np.ones(2)}, history=curve(1.0, 1.0))
+    axes = (learning_curves(same).layout.yaxis, cost_against_quality(same).layout.yaxis)
+    assert [axis.range for axis in (*axes, scores_with_intervals(same).layout.xaxis)] == [(0.9, 1.1)] * 3
+    assert learning_curves(summary({"single": BASE[:1]}, history=curve(0.9, 1.0))).layout.yaxis.range is None
+
+
 def test_a_second_phase_continues_the_first_on_the_axis():
     two = (*curve(0.1, 0.2), Evaluation(phase=1, batches=5, score=0.3))
     figure = learning_curves(summary({"single": BASE[:1]}, history=two))

@@ -23,7 +23,7 @@ def probes(shown: Mapping[str, Any]) -> go.Figure:
     arms = sorted(shown["arms"], key=lambda arm: arm["gain"])
     controls = [arm for arm in arms if arm["kind"] in ("single", "longer", "permuted", "read-out")]
     figure = new_figure(
-        TITLES.get(shown["stage"], shown["stage"]), "log-likelihood of the truth, over the primary alone"
+        TITLES.get(shown["stage"], shown["stage"]), "log-likelihood of the truth,<br>over the primary alone"
     )
     for name, part, colour in (
         ("candidates", [arm for arm in arms if arm not in controls], PALETTE[1]),

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from sidequest.formatting import fixed, seeds_of
 from sidequest.records.comparisons import Comparison
-from sidequest.report.style import PALETTE, cost_axis, mark, new_figure
+from sidequest.report.style import PALETTE, cost_axis, mark, near_scores, new_figure
 
 COLOURS = {"helps": PALETTE[2], "hurts": PALETTE[4], "baseline": PALETTE[0], "control": PALETTE[5]}
 
@@ -50,6 +50,7 @@ def scores_with_intervals(comparison: Comparison) -> go.Figure:
         ticktext=[f"{row.method} ({fixed(row.x, 1)}x)" for row in rows],
         automargin=True,
     )
+    near_scores(figure, "x")
     return figure
 
 
@@ -86,4 +87,5 @@ def cost_against_quality(comparison: Comparison) -> go.Figure:
             hovertemplate=f"{row.method}: %{{y:.3f}} for {fixed(row.x, 1)}x ({row.verdict})<extra></extra>",
         )
     cost_axis(figure, most)
+    near_scores(figure, "y")
     return figure

@@ -56,6 +56,14 @@ def cost_axis(figure: go.Figure, most: float) -> None:
     )
 
 
+def near_scores(figure: go.Figure, axis: str) -> None:
+    """Where all scores are the same, an axis close to them: plotly's would go from one below to one above, as if there were
+    an accuracy of two."""
+    values = [value for trace in figure.data for value in (trace[axis] or ())]
+    if values and min(values) == max(values):
+        figure.update_layout({f"{axis}axis": {"range": [values[0] - 0.1, values[0] + 0.1]}})
+
+
 def add_band(figure: go.Figure, x: Values, low: Values, high: Values, colour: str) -> None:
     """A faint area between two curves, such as the range over seeds, without an entry in the legend."""
     red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))

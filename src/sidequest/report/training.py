@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from sidequest.records.comparisons import Comparison
 from sidequest.records.runs import Evaluation
-from sidequest.report.style import PALETTE, mark, new_figure
+from sidequest.report.style import PALETTE, mark, near_scores, new_figure
 
 
 def training_curve(history: Sequence[Evaluation]) -> go.Figure:
@@ -24,6 +24,7 @@ def training_curve(history: Sequence[Evaluation]) -> go.Figure:
             name=f"phase {phase + 1}",
             line={"color": PALETTE[phase % len(PALETTE)]},
         )
+    near_scores(figure, "y")
     return figure
 
 
@@ -48,6 +49,7 @@ def learning_curves(comparison: Comparison) -> go.Figure:
             marker={"size": 5},
             hovertemplate=f"{row.method}: %{{y:.3f}} after %{{x:.0f}} batches<extra></extra>",
         )
+    near_scores(figure, "y")
     return figure
 
 
