@@ -61,6 +61,13 @@ COLLISIONS = """(names) => names.flatMap((name) => {
 })"""
 
 
+# Titles of axes that begin or end outside of the page.
+CUT_TITLES = """[...document.querySelectorAll('.xtitle, .ytitle')].filter((title) => {
+  const box = title.getBoundingClientRect();
+  return box.width && (box.left < 0 || box.right > document.documentElement.clientWidth);
+}).map((title) => title.textContent)"""
+
+
 @pytest.fixture(scope="module")
 def browser():
     with Browser() as opened:
@@ -92,6 +99,7 @@ def test_every_figure_is_drawn_without_errors_and_nothing_overflows(browser, req
     assert browser.evaluate(STICKING) == []
     assert browser.evaluate("document.documentElement.dataset.theme") == ("dark" if dark else "light")
     assert browser.evaluate(SILENT) == []
+    assert browser.evaluate(CUT_TITLES) == []
     assert browser.evaluate(UNDER_BUTTONS) == []
     if which == "comparison":
         assert browser.evaluate(f"({OUT_OF_SIGHT})(['method', 'verdict', 'cost'])") == []

@@ -22,9 +22,7 @@ def probes(shown: Mapping[str, Any]) -> go.Figure:
     """Gains over the primary alone in one round, the best at the top; controls are grey, and the highest of them is a line."""
     arms = sorted(shown["arms"], key=lambda arm: arm["gain"])
     controls = [arm for arm in arms if arm["kind"] in ("single", "longer", "permuted", "read-out")]
-    figure = new_figure(
-        TITLES.get(shown["stage"], shown["stage"]), "log-likelihood of the truth,<br>over the primary alone"
-    )
+    figure = new_figure(TITLES.get(shown["stage"], shown["stage"]), "gain in log-likelihood")
     for name, part, colour in (
         ("candidates", [arm for arm in arms if arm not in controls], PALETTE[1]),
         ("controls", controls, CONTROL),
