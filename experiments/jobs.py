@@ -1,9 +1,10 @@
 """Jobs of an experiment, each kept as a small file in the repository: a later day goes on where this one stopped.
 
 A job is one training, or one choice and its training. Its file, `results/EXPERIMENT/SIZE/JOB.json`, says the method, the task,
-the seed, the scores, the seconds, and two digests: `plan`, of the settings that define the job, and `code`, of the library's code
-that decides its result. A file counts if its plan is today's and its code is today's or has been shown equal by a repetition: see
-`experiments/README.md`. Other files are shown by `python -m experiments status` and not used.
+the seed, the scores, the seconds by the clock and of the processor, and two digests: `plan`, of the settings that define the job,
+and `code`, of the library's code that decides its result. A file counts if its plan is today's and its code is today's or has
+been shown equal by a repetition: see `experiments/README.md`. Other files are shown by `python -m experiments status` and not
+used.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def run_missing(
         some = ready if until is None else ready[:workers]
         for index, kept in run_jobs(_run_one, common, [(job, _needed(job, found)) for job in some], workers):
             found[some[index].name] = kept
-            print(f"[{len(found)}/{len(jobs)}] {some[index].name}: {_told(kept)}, {kept['seconds']:.0f} s", flush=True)
+            print(f"[{len(found)}/{len(jobs)}] {some[index].name}: {_told(kept)}, {_seconds(kept)}", flush=True)
         if until is not None and time.monotonic() > until:
             break
     return found
@@ -156,13 +157,19 @@ def _needed(job: ExperimentJob, found: Mapping[str, Result]) -> dict[str, Result
 
 def _run_one(common: _Common, given: tuple[ExperimentJob, Mapping[str, Result]]) -> Result:
     job, needed = given
-    begun = time.perf_counter()
+    begun, busy = time.perf_counter(), time.process_time()
     result = common.run(common.shared, job, needed)
+    # A machine that does other work as well stretches the seconds by the clock, not those of the processor.
+    result = {**result, "cpu_seconds": round(time.process_time() - busy, 1)}
     return common.store.write(job, result, time.perf_counter() - begun)
 
 
 def _told(kept: Result) -> str:
     return f"{kept['report']:.4f}" if isinstance(kept.get("report"), float) else "done"
+
+
+def _seconds(kept: Result) -> str:
+    return f"{kept['seconds']:.0f} s ({kept['cpu_seconds']:.0f} s of the processor)"
 
 
 def repeat(run: RunOne, shared: Any, jobs: Sequence[ExperimentJob], store: ResultStore, method: str) -> bool:

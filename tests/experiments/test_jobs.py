@@ -1,5 +1,7 @@
 """Stored jobs: what counts, what is run, and how another version of the code is shown equal."""
 
+import time
+
 import pytest
 
 from experiments import jobs
@@ -28,7 +30,21 @@ def test_finished_jobs_are_read_and_not_run_again(store):
     assert run_missing(run, 9.0, some, store) == found
     assert RAN == ["t-m-0", "t-m-1"]
     kept = read_json(store.file(some[0]))
-    assert {"method", "task", "seed", "seconds", "plan", "code", "date"} <= {*kept}
+    assert {"method", "task", "seed", "seconds", "cpu_seconds", "plan", "code", "date"} <= {*kept}
+
+
+def test_seconds_of_the_processor_leave_out_what_a_job_waits(store):
+    found = run_missing(wait_and_work, None, [ExperimentJob("m", "t", 0)], store)["t-m-0"]
+    assert found["seconds"] >= 0.4
+    assert 0.1 <= found["cpu_seconds"] <= found["seconds"] - 0.2
+
+
+def wait_and_work(shared, job, needed):
+    time.sleep(0.3)
+    busy = time.process_time()
+    while time.process_time() < busy + 0.1:
+        pass
+    return {"report": 0.0}
 
 
 def test_other_settings_and_other_code_do_not_count(store, monkeypatch):
