@@ -6,15 +6,19 @@ and every command that continues.
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.faults.cases import CHEAP, FINE_TUNED, FROZEN, IMAGES, cases
 from tests.faults.killing import Kill, points, rows_of_points
-from tests.faults.runner import differences, left_by
+from tests.faults.runner import FOLDER, SITE, differences, left_by
+from tests.faults.tracer import PLAN
 
 SEED = int(os.environ.get("SIDEQUEST_KILL_SEED", "0"))  # chooses the operations
 EVERY = sorted(cases(Path("suites")))
@@ -114,6 +118,31 @@ def test_kills_in_a_row(name, killer, every_case, record_property):
     record_property("kills", killer.kills - before)
     record_property("problems", len(problems))
     assert not problems, "\n".join(problems)
+
+
+WORKER = """
+import os, sys
+handle = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
+os.write(handle, b"x" * 100)
+os.fsync(handle)
+"""
+TWO_WORKERS = """
+import subprocess, sys
+for name in ("first", "second"):
+    print(subprocess.run([sys.executable, "-c", sys.argv[1], name], check=False).returncode)
+"""
+
+
+def test_a_kill_of_a_worker_hurts_one_worker_alone(tmp_path):
+    """Else the file of a worker that lives would be torn, and the run that it belongs to called other."""
+    (tmp_path / FOLDER).mkdir()
+    plan = {"roots": [str(tmp_path / FOLDER)], "at": 2, "do": "kill torn", "of": "worker"}
+    environment = {**os.environ, "PYTHONPATH": str(SITE), PLAN: json.dumps(plan)}
+    command = [sys.executable, "-c", TWO_WORKERS, WORKER]
+    done = subprocess.run(command, cwd=tmp_path / FOLDER, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["-9", "0"], done.stderr
+    assert (tmp_path / FOLDER / "first").read_bytes() == b"x" * 50
+    assert (tmp_path / FOLDER / "second").read_bytes() == b"x" * 100
 
 
 # Controls: what the comparison of bytes must not miss

@@ -11,7 +11,7 @@ stop                       SIGSTOP after it
 ENOSPC, EROFS, EACCES      it and all that follow fail with this error, as on a full or read-only disk
 
 A plan holds for the process that is started (`of: parent`) or for the workers that it starts (`of: worker`): the first that
-comes so far, because a worker that is lost is replaced.
+comes so far, because a worker that is lost is replaced. The others work on as if there were no plan.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Tracer:
         self.log = None if log is None else os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)
         self.at, self.do, self.of = at, do, of
         self.count, self.process, self.inside = 0, os.getpid(), False
+        self.due = False  # whether this operation is the one of the plan
         self.once = os.path.join(os.path.dirname(roots[0]), "done-once")
 
     def install(self) -> None:
@@ -75,7 +76,7 @@ class Tracer:
             if not set(mode) & set("wax+") or isinstance(path, int):
                 return function(path, mode, *args, **kwargs)
             found = self._do("open", self._path(path, {}), lambda: function(path, mode, *args, **kwargs))
-            return _Torn(found) if self._now() and self.do == "kill torn" else found
+            return _Torn(found) if self.due and self.do == "kill torn" else found
 
         return call
 
@@ -95,19 +96,23 @@ class Tracer:
         return os.path.join(os.path.realpath(os.path.dirname(text) or "."), os.path.basename(text))
 
     def _do(self, name: str, path: str, function: Any) -> Any:
-        if self.inside or not any(path.startswith(root) for root in self.roots):
+        if self.inside:
+            return function()
+        self.due = False
+        if not any(path.startswith(root) for root in self.roots):
             return function()
         self.inside = True  # what Python does inside an operation is part of it
         try:
             self.count += 1
-            if self._now():
+            self.due = self._is_due()
+            if self.due:
                 self._before(name, path)
             if self._broken() and name in GROWING:
                 raise OSError(getattr(errno, self.do), os.strerror(getattr(errno, self.do)), path)
             found = function()
             self._note(name, path)
-            if self._now():
-                self._after(name)
+            if self.due:
+                self._after()
             return found
         finally:
             self.inside = False
@@ -115,8 +120,16 @@ class Tracer:
     def _mine(self) -> bool:
         return (os.getpid() == self.process) == (self.of == "parent")
 
-    def _now(self) -> bool:
-        return self.at is not None and self.count == self.at and self._mine()
+    def _is_due(self) -> bool:
+        """Whether the plan is about this operation, and no other worker has come to it before."""
+        if self.count != self.at or not self._mine() or self.do.startswith("E"):
+            return False
+        if self.of == "worker":
+            try:
+                os.close(os.open(self.once, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            except FileExistsError:
+                return False
+        return True
 
     def _broken(self) -> bool:
         return self.at is not None and self.do.startswith("E") and self.count >= self.at and self._mine()
@@ -126,21 +139,13 @@ class Tracer:
             handle = os.open(path, os.O_RDWR)
             os.ftruncate(handle, os.fstat(handle).st_size // 2)
         if self.do == "kill before" or (self.do == "kill torn" and name != "open"):
-            self._kill()
+            kill()
 
-    def _after(self, name: str) -> None:
+    def _after(self) -> None:
         if self.do == "kill after":
-            self._kill()
+            kill()
         if self.do == "stop":
             os.kill(os.getpid(), signal.SIGSTOP)
-
-    def _kill(self) -> None:
-        if self.of == "worker":
-            try:
-                os.close(os.open(self.once, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-            except FileExistsError:
-                return
-        kill()
 
     def _note(self, name: str, path: str) -> None:
         if self.log is not None:
