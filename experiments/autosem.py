@@ -25,6 +25,7 @@ from sidequest.files import write_json
 from sidequest.model_settings import AutosemSettings, BiLstmSettings, EncoderSettings
 from sidequest.recipe import Recipe
 from sidequest.records.controls import PROBE, SINGLE_LONG
+from sidequest.records.evidence import BanditStage, MixtureStage
 from sidequest.report import autosem as figures
 from sidequest.report.images import save
 from sidequest.report.tables import markdown_table
@@ -307,11 +308,12 @@ def draw(out: Path, name: str, found: Mapping[str, Result]) -> None:
         if not path.exists():
             return
         evidence = Recipe.read(path).evidence
-        stage1, stage2 = evidence["stage1"], evidence["stage2"]
+        stage1, stage2 = BanditStage.of(evidence["stage1"]), MixtureStage.of(evidence["stage2"])
         save(figures.utility_densities(stage1), out / f"utility-{name}")
         save(figures.utility_over_rounds(stage1), out / f"utility-over-rounds-{name}")
         save(figures.pulls_over_rounds(stage1), out / f"pulls-{name}")
-        save(figures.mixture_slices(stage2), out / f"mixtures-{name}")
+        if stage2.process is not None:
+            save(figures.mixture_slices(stage2, stage2.process), out / f"mixtures-{name}")
         save(figures.best_so_far({"autosem": [figures.running_best(stage2)]}), out / f"best-so-far-{name}")
-        if len(stage2["tasks"]) > 1:
-            save(figures.mixture_surface(stage2), out / f"surface-{name}", width=650, height=600)
+        if stage2.process is not None and len(stage2.tasks) > 1:
+            save(figures.mixture_surface(stage2, stage2.process), out / f"surface-{name}", width=650, height=600)

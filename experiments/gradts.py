@@ -48,6 +48,7 @@ from experiments.rank_test import RankTest, rank_test
 from sidequest.files import read_json, write_json
 from sidequest.recipe import Phase, Recipe
 from sidequest.records.controls import PROBE, SINGLE_LONG
+from sidequest.records.evidence import HeadImportances, HeadSimilarity, RowTaus
 from sidequest.records.runs import SelectionRecord
 from sidequest.report import gradts as figures
 from sidequest.report.images import save
@@ -298,11 +299,16 @@ def draw(part: TaskSet, out: Path) -> None:
         if method == "gradts-thres":
             for recipe in recipes:
                 save(
-                    figures.head_importance(recipe.evidence, recipe.primary),
+                    figures.head_importance(HeadImportances.of(recipe.evidence), recipe.primary),
                     out / f"heads-{recipe.primary}",
                     height=300,
                 )
-            save(figures.tau_between_tasks(recipes[0].evidence), out / f"tau-{part.name}", width=650, height=550)
+            save(
+                figures.tau_between_tasks(HeadSimilarity.of(recipes[0].evidence)),
+                out / f"tau-{part.name}",
+                width=650,
+                height=550,
+            )
         for recipe in recipes if method == "gradts-fg" else ():
-            if recipe.evidence["instances"]:
-                save(figures.row_taus(recipe.evidence), out / f"rows-{part.name}-{recipe.primary}")
+            if (taus := RowTaus.find(recipe.evidence)) is not None:
+                save(figures.row_taus(taus), out / f"rows-{part.name}-{recipe.primary}")

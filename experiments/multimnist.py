@@ -22,6 +22,7 @@ from sidequest.files import write_json
 from sidequest.model_settings import AlphaVILSettings
 from sidequest.models import family as model_family
 from sidequest.models.base import Family
+from sidequest.records.evidence import WeightCourse
 from sidequest.report.alphavil import alphas_over_training, weights_over_training
 from sidequest.report.images import save
 from sidequest.report.tables import markdown_table
@@ -117,8 +118,9 @@ def show(options: Options, found: Mapping[str, Any]) -> dict[str, Any]:
     for target in TARGETS:
         evidence = [e["evidence"] for e in outcomes if e["method"] == "alphavil" and e["target"] == target]
         if evidence:
-            save(alphas_over_training(evidence[0]), options.out / f"alphas-{target}")
-            save(weights_over_training(evidence[0]), options.out / f"weights-{target}")
+            course = WeightCourse.of(evidence[0])
+            save(alphas_over_training(course), options.out / f"alphas-{target}")
+            save(weights_over_training(course), options.out / f"weights-{target}")
     results = {"epochs": plan.epochs, "rows": dict(plan.rows), "table": rows, "claims": claimed}
     write_json(options.out / "results.json", results, seal=False)
     return results

@@ -76,6 +76,7 @@ def evidences() -> dict[str, dict[str, Any]]:
         "exp3s": {"policy_over_time": curve, "mean_policy": dict.fromkeys(names, 1 / 3)},
         "counterfactual": {
             "candidates": [{"iteration": 1, "entropy_weight": w, "score": w / 2} for w in (0.1, 0.5)],
+            "entropy_weight": 0.5,
             "policy": dict.fromkeys(names, 1 / 3),
         },
         "alphavil": {

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from sidequest.records.evidence import WeightCourse
 from sidequest.report.alphavil import alphas_over_training, weights_over_training
 
 EVIDENCE = {
@@ -18,14 +19,14 @@ EVIDENCE = {
 
 
 def test_alphas_are_drawn_by_epoch():
-    figure = alphas_over_training(json.loads(json.dumps(EVIDENCE)))
+    figure = alphas_over_training(WeightCourse.of(json.loads(json.dumps(EVIDENCE))))
     assert [trace.name for trace in figure.data] == ["primary", "other"]
     assert list(figure.data[1].x) == [1, 2]
     assert list(figure.data[1].y) == [0.5, 0.9]
 
 
 def test_weights_are_shares_and_start_equal():
-    figure = weights_over_training(EVIDENCE)
+    figure = weights_over_training(WeightCourse.of(EVIDENCE))
     shares = np.array([trace.y for trace in figure.data])
     assert shares.sum(axis=0) == pytest.approx([1, 1, 1])
     assert shares[:, 0] == pytest.approx([0.5, 0.5])

@@ -5,6 +5,7 @@ import pytest
 
 from sidequest.methods.gradts.gradts import GradTSFg, GradTSTrial
 from sidequest.recipe import Recipe
+from sidequest.records.evidence import HeadImportances, HeadSimilarity, RowTaus
 from sidequest.report import gradts as figures
 from sidequest.report.images import save_figures
 from tests.helpers.known_heads import MATRICES, go, only_same
@@ -22,13 +23,13 @@ def recipes():
 
 def test_the_heat_map_shows_the_scaled_matrix(recipes):
     evidence = recipes["gradts-trial"].evidence
-    figure = figures.head_importance(evidence, "p")
+    figure = figures.head_importance(HeadImportances.of(evidence), "p")
     np.testing.assert_array_equal(figure.data[0].z, evidence["heads"]["p"])
     assert np.array(figure.data[0].z).shape == MATRICES["p"].shape
 
 
 def test_the_matrix_of_tau_has_names_on_both_sides(recipes):
-    figure = figures.tau_between_tasks(recipes["gradts-trial"].evidence)
+    figure = figures.tau_between_tasks(HeadSimilarity.of(recipes["gradts-trial"].evidence))
     cells = figure.data[0]
     assert list(cells.x) == list(cells.y)[::-1] == ["p", "far", "mid", "near", "same"]
     for row, name in enumerate(cells.y):
@@ -53,7 +54,7 @@ def test_the_selection_map_has_a_row_per_primary(recipes):
 
 
 def test_the_histogram_marks_the_threshold(recipes, tmp_path):
-    figure = figures.row_taus(recipes["gradts-fg"].evidence)
+    figure = figures.row_taus(RowTaus.of(recipes["gradts-fg"].evidence))
     assert sum(figure.data[0].y) == pytest.approx(1.0)
     assert figure.layout.shapes[0].x0 == 0.42
     (written,), _ = save_figures({"taus": figure}, tmp_path, ["html"])

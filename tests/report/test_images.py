@@ -8,13 +8,17 @@ import plotly.graph_objects as go
 import pytest
 
 from sidequest.errors import SidequestError
+from sidequest.records.evidence import HeadSimilarity, PolicyOverTime
 from sidequest.report.gradts import tau_between_tasks
 from sidequest.report.images import file_name, parse_formats, save_figures
 from sidequest.report.policies import policy_over_time
 from tests.helpers.browser import has_browser
 from tests.helpers.run_directories import HOSTILE, evidences
 
-FIGURES = {"tau": tau_between_tasks(evidences()["gradts-fg"]), "policy": policy_over_time(evidences()["exp3s"])}
+FIGURES = {
+    "tau": tau_between_tasks(HeadSimilarity.of(evidences()["gradts-fg"])),
+    "policy": policy_over_time(PolicyOverTime.of(evidences()["exp3s"])),
+}
 
 
 @pytest.mark.integration

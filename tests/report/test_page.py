@@ -137,9 +137,10 @@ def test_a_figure_that_cannot_be_drawn_is_a_note(tmp_path):
     directory = make_run(tmp_path / "run", evidence=broken)
     write_page(directory)
     text = Elements(page_of(directory)).text
-    assert "This figure could not be drawn: KeyError" in text
+    assert "This figure could not be drawn: evidence: tau_between.values: field required" in text
+    assert "This figure could not be drawn: evidence: bins: input should be a valid tuple" in text
     drawn = {drawing.name: drawing.figure for drawing in evidence_figures(make_recipe("gradts-fg", broken))}
-    assert drawn["tau"] is None
+    assert drawn["head_similarity"] is None
     assert drawn[f"heads-{TASKS[0]}"] is not None
 
 

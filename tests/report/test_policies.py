@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sidequest.records.evidence import PolicyOverTime, TriedPolicies
 from sidequest.report.policies import candidate_scores, policy_against_sizes, policy_over_time, scores_over_time
 
 CURVES = {
@@ -30,7 +31,7 @@ def test_curves_have_a_line_and_a_band_each():
 
 
 def test_policy_over_time_shows_every_task_and_the_uniform_policy():
-    figure = policy_over_time(EVIDENCE)
+    figure = policy_over_time(PolicyOverTime.of(EVIDENCE))
     assert [trace.name for trace in figure.data] == ["a", "b"]
     (uniform,) = figure.layout.shapes
     assert uniform.y0 == uniform.y1 == 0.5
@@ -38,7 +39,7 @@ def test_policy_over_time_shows_every_task_and_the_uniform_policy():
 
 
 def test_candidates_are_in_order_of_lambda_and_untried_ones_are_left_out():
-    figure = candidate_scores(EVIDENCE)
+    figure = candidate_scores(TriedPolicies.of(EVIDENCE))
     assert [(list(trace.x), list(trace.y)) for trace in figure.data] == [([0.1, 0.5], [0.5, 0.6])]
 
 

@@ -13,6 +13,6 @@
 | `table.json` | `comparisons.PrimariesTable` | `compare --primary a,b`: the large table |
 | `standings.json` | `standings.StandingsRecord` | `score` |
 
-`recipe.json` is `sidequest.recipe.Recipe`, a truth table `sidequest.runs.truth.TruthTable`; both have versions of their own. A
-file of sidequest 0.1 has no version and is still read.
+`recipe.json` is `sidequest.recipe.Recipe`, a truth table `sidequest.runs.truth.TruthTable`; both have versions of their own. What
+is in a recipe's evidence is in `evidence`. A file of sidequest 0.1 has no version and is still read.
 """

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import plotly.graph_objects as go
 
+from sidequest.records.evidence import AutoRound
 from sidequest.report.style import PALETTE, new_figure
 
 CONTROL = "#7F7F7F"
@@ -18,20 +16,20 @@ TITLES = {
 }
 
 
-def probes(shown: Mapping[str, Any]) -> go.Figure:
+def probes(shown: AutoRound) -> go.Figure:
     """Gains over the primary alone in one round, the best at the top; controls are grey, and the highest of them is a line."""
-    arms = sorted(shown["arms"], key=lambda arm: arm["gain"])
-    controls = [arm for arm in arms if arm["kind"] in ("single", "longer", "permuted", "read-out")]
-    figure = new_figure(TITLES.get(shown["stage"], shown["stage"]), "gain in log-likelihood")
+    arms = sorted(shown.arms, key=lambda arm: arm.gain)
+    controls = [arm for arm in arms if arm.kind in ("single", "longer", "permuted", "read-out")]
+    figure = new_figure(TITLES.get(shown.stage, shown.stage), "gain in log-likelihood")
     for name, part, colour in (
         ("candidates", [arm for arm in arms if arm not in controls], PALETTE[1]),
         ("controls", controls, CONTROL),
     ):
         figure.add_trace(
             go.Scatter(
-                x=[arm["gain"] for arm in part],
-                y=[arm["arm"] for arm in part],
-                error_x={"array": [arm["error"] for arm in part], "thickness": 1},
+                x=[arm.gain for arm in part],
+                y=[arm.arm for arm in part],
+                error_x={"array": [arm.error for arm in part], "thickness": 1},
                 mode="markers",
                 name=name,
                 marker={"color": colour, "size": 9, "symbol": "circle" if name == "candidates" else "diamond"},
@@ -39,9 +37,9 @@ def probes(shown: Mapping[str, Any]) -> go.Figure:
             )
         )
     if controls:
-        figure.add_vline(x=max(arm["gain"] for arm in controls), line={"dash": "dot", "color": CONTROL})
+        figure.add_vline(x=max(arm.gain for arm in controls), line={"dash": "dot", "color": CONTROL})
     figure.update_yaxes(
-        type="category", categoryorder="array", categoryarray=[arm["arm"] for arm in arms], automargin=True
+        type="category", categoryorder="array", categoryarray=[arm.arm for arm in arms], automargin=True
     )
     figure.update_layout(height=140 + 32 * len(arms))
     return figure

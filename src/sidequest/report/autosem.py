@@ -4,7 +4,6 @@ mixtures with the points that were tried, and best-so-far curves of searches."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,6 +11,7 @@ import plotly.graph_objects as go
 from sidequest.numerics import beta_bernoulli as bb
 from sidequest.numerics.gp import GP, Hyper
 from sidequest.numerics.mixtures import MixtureSpace
+from sidequest.records.evidence import BanditStage, FittedProcess, MixtureStage
 from sidequest.report.style import PALETTE, add_band, new_figure
 
 
@@ -20,18 +20,18 @@ def _colours(arms: Sequence[str]) -> dict[str, str]:
     return {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(arms)}
 
 
-def utility_densities(stage1: Mapping[str, Any]) -> go.Figure:
+def utility_densities(stage1: BanditStage) -> go.Figure:
     """Figure 3: the posterior density of every task's utility; the bar below a curve is its credible interval."""
     figure = new_figure("Utility of each task for the primary", "utility", "density")
-    at = np.linspace(0, 1, 401)
-    curves = {name: bb.density(p["alpha"], p["beta"], at) for name, p in stage1["posterior"].items()}
+    utilities = np.linspace(0, 1, 401)
+    curves = {name: bb.density(each.alpha, each.beta, utilities) for name, each in stage1.posterior.items()}
     top = max(float(curve.max()) for curve in curves.values())
-    for index, (name, colour) in enumerate(_colours(stage1["arms"]).items()):
-        posterior = stage1["posterior"][name]
-        figure.add_scatter(x=at, y=curves[name], name=name, mode="lines", line={"color": colour})
+    for index, (name, colour) in enumerate(_colours(stage1.arms).items()):
+        posterior = stage1.posterior[name]
+        figure.add_scatter(x=utilities, y=curves[name], name=name, mode="lines", line={"color": colour})
         below = -0.04 * top * (index + 1)
         figure.add_scatter(
-            x=[posterior["low"], posterior["mean"], posterior["high"]],
+            x=[posterior.low, posterior.mean, posterior.high],
             y=[below] * 3,
             mode="lines+markers",
             line={"color": colour},
@@ -40,15 +40,13 @@ def utility_densities(stage1: Mapping[str, Any]) -> go.Figure:
     return figure
 
 
-def utility_over_rounds(stage1: Mapping[str, Any]) -> go.Figure:
+def utility_over_rounds(stage1: BanditStage) -> go.Figure:
     """The expected utility from which arms were drawn, after each round: the decayed posterior, replayed."""
-    settings, arms = stage1["settings"], stage1["arms"]
-    alpha, beta = (
-        np.array([settings["primary_prior"][part], *[settings["prior"][part]] * (len(arms) - 1)]) for part in (0, 1)
-    )
+    priors, arms = stage1.settings, stage1.arms
+    alpha, beta = (np.array([priors.primary_prior[part], *[priors.prior[part]] * (len(arms) - 1)]) for part in (0, 1))
     course = [bb.mean(alpha, beta)]
-    for arm, reward in zip(stage1["pulled"], stage1["rewards"], strict=True):
-        alpha, beta = bb.update(alpha, beta, arm, reward, gamma=settings["gamma"], prior=tuple(settings["prior"]))
+    for arm, reward in zip(stage1.pulled, stage1.rewards, strict=True):
+        alpha, beta = bb.update(alpha, beta, arm, reward, gamma=priors.gamma, prior=priors.prior)
         course.append(bb.mean(alpha, beta))
     figure = new_figure("Expected utility over rounds", "round", "expected utility")
     rounds = np.arange(len(course))
@@ -58,45 +56,45 @@ def utility_over_rounds(stage1: Mapping[str, Any]) -> go.Figure:
     return figure
 
 
-def pulls_over_rounds(stage1: Mapping[str, Any]) -> go.Figure:
+def pulls_over_rounds(stage1: BanditStage) -> go.Figure:
     """How often each task had been drawn after each round."""
     figure = new_figure("Pulls over rounds", "round", "pulls")
-    pulled = np.array(stage1["pulled"])
-    for index, (name, colour) in enumerate(_colours(stage1["arms"]).items()):
+    pulled = np.array(stage1.pulled)
+    for index, (name, colour) in enumerate(_colours(stage1.arms).items()):
         counts = np.concatenate([[0], np.cumsum(pulled == index)])
         figure.add_scatter(x=np.arange(len(counts)), y=counts, name=name, mode="lines", line={"color": colour})
     return figure
 
 
-def process_of(stage2: Mapping[str, Any]) -> tuple[GP, MixtureSpace]:
+def process_of(stage2: MixtureStage, process: FittedProcess) -> tuple[GP, MixtureSpace]:
     """The fitted process, from its hyper-parameters and the trials: nothing is fitted again."""
-    settings, found = stage2["settings"], stage2["process"]
-    space = MixtureSpace(len(stage2["tasks"]), settings["max_primary"], settings["max_auxiliary"])
-    mixtures = np.array([trial["mixture"] for trial in stage2["trials"]])
-    scores = np.array([trial["score"] for trial in stage2["trials"]])
+    bounds = stage2.settings
+    space = MixtureSpace(len(stage2.tasks), bounds.max_primary, bounds.max_auxiliary)
+    mixtures = np.array([trial.mixture for trial in stage2.trials])
+    scores = np.array([trial.score for trial in stage2.trials])
     scores[~np.isfinite(scores)] = scores[np.isfinite(scores)].min()  # diverged: as the search counted it
-    hyper = Hyper(found["signal"], found["noise"], tuple(found["lengths"]))
-    return GP.condition(space.coordinates_of(mixtures), scores, hyper, found["nu"]), space
+    hyper = Hyper(process.signal, process.noise, process.lengths)
+    return GP.condition(space.coordinates_of(mixtures), scores, hyper, process.nu), space
 
 
-def mixture_slices(stage2: Mapping[str, Any]) -> go.Figure:
-    """The process along one auxiliary at a time, the others as in the chosen mixture; with a band of two deviations.
+def mixture_slices(stage2: MixtureStage, fitted: FittedProcess) -> go.Figure:
+    """The process along one auxiliary at a time, the others as in the chosen mixture; with a band of two standard deviations.
 
     Points are the trials, wherever they lie in the other dimensions.
     """
-    process, space = process_of(stage2)
+    process, space = process_of(stage2, fitted)
     points = process.x
-    best = points[stage2["best"]]
-    at = np.linspace(0, 1, 101)
+    best = points[stage2.best]
+    coordinates = np.linspace(0, 1, 101)
     figure = new_figure("Expected score along each auxiliary's ratio", "batches per batch of the primary", "score")
-    for index, name in enumerate(stage2["tasks"]):
+    for index, name in enumerate(stage2.tasks):
         colour = PALETTE[(index + 1) % len(PALETTE)]
-        line = np.tile(best, (len(at), 1))
-        line[:, index] = at
+        line = np.tile(best, (len(coordinates), 1))
+        line[:, index] = coordinates
         mean, deviation = process.predict(line)
-        add_band(figure, at, mean - 2 * deviation, mean + 2 * deviation, colour)
-        figure.add_scatter(x=at, y=mean, name=name, mode="lines", line={"color": colour})
-        scores = [trial["score"] for trial in stage2["trials"]]
+        add_band(figure, coordinates, mean - 2 * deviation, mean + 2 * deviation, colour)
+        figure.add_scatter(x=coordinates, y=mean, name=name, mode="lines", line={"color": colour})
+        scores = [trial.score for trial in stage2.trials]
         figure.add_scatter(
             x=points[:, index],
             y=scores,
@@ -110,26 +108,31 @@ def mixture_slices(stage2: Mapping[str, Any]) -> go.Figure:
     return figure
 
 
-def mixture_surface(stage2: Mapping[str, Any]) -> go.Figure:
+def mixture_surface(stage2: MixtureStage, fitted: FittedProcess) -> go.Figure:
     """The process over the two auxiliaries that matter most (shortest length scales), the others as in the chosen mixture.
 
     Numbers are trials in their order, the star is the chosen mixture. Needs two auxiliaries at least.
     """
-    process, space = process_of(stage2)
+    process, space = process_of(stage2, fitted)
     lengths = np.array(process.hyper.lengths)
     across, up = sorted(np.argsort(lengths, kind="stable")[:2].tolist())
-    at = np.linspace(0, 1, 61)
-    grid = np.tile(process.x[stage2["best"]], (len(at) ** 2, 1))
-    grid[:, across], grid[:, up] = (part.ravel() for part in np.meshgrid(at, at))
+    side = np.linspace(0, 1, 61)
+    grid = np.tile(process.x[stage2.best], (len(side) ** 2, 1))
+    grid[:, across], grid[:, up] = (part.ravel() for part in np.meshgrid(side, side))
     mean, _ = process.predict(grid)
-    names = stage2["tasks"]
+    names = stage2.tasks
     figure = new_figure(
         "Expected score of mixtures",
         f"{names[across]} per batch of the primary",
         f"{names[up]} per batch of the primary",
     )
     figure.add_contour(
-        x=at, y=at, z=mean.reshape(len(at), len(at)), colorscale="Viridis", colorbar={"title": "score"}, ncontours=20
+        x=side,
+        y=side,
+        z=mean.reshape(len(side), len(side)),
+        colorscale="Viridis",
+        colorbar={"title": "score"},
+        ncontours=20,
     )
     points = process.x
     figure.add_scatter(
@@ -142,7 +145,7 @@ def mixture_surface(stage2: Mapping[str, Any]) -> go.Figure:
         marker={"color": "white", "size": 17, "line": {"color": "black", "width": 1}},
         showlegend=False,
     )
-    best = points[stage2["best"]]
+    best = points[stage2.best]
     figure.add_scatter(
         x=[best[across]],
         y=[best[up]],
@@ -174,9 +177,9 @@ def best_so_far(searches: Mapping[str, Sequence[Sequence[float]]], what: str = "
     return figure
 
 
-def running_best(stage2: Mapping[str, Any]) -> list[float]:
+def running_best(stage2: MixtureStage) -> list[float]:
     """The highest score up to each trial."""
-    return np.maximum.accumulate([trial["score"] for trial in stage2["trials"]]).tolist()
+    return np.maximum.accumulate([trial.score for trial in stage2.trials]).tolist()
 
 
 def _ratio_ticks(space: MixtureSpace) -> tuple[list[float], list[str]]:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
 from sidequest.recipe import Recipe
+from sidequest.records.evidence import HeadImportances, HeadSimilarity, KeptRows, RowTaus
 from sidequest.report.style import PALETTE, new_figure
 
 SEQUENTIAL = "Blues"  # darker is more, as in the paper
 DIVERGING = "RdBu"  # −1 to 1
 
 
-def head_importance(evidence: Mapping[str, Any], task: str) -> go.Figure:
+def head_importance(evidence: HeadImportances, task: str) -> go.Figure:
     """Figure 3: the scaled importance of each head for one task, layer 1 at the bottom."""
-    matrix = np.array(evidence["heads"][task])
+    matrix = np.array(evidence.heads[task])
     layers, heads = ([str(i + 1) for i in range(count)] for count in matrix.shape)
     figure = new_figure(f"Head importance for {task}", "head", "layer")
     return _cells(figure, matrix, heads, layers, SEQUENTIAL, (0, 1), text=False)
 
 
-def tau_between_tasks(evidence: Mapping[str, Any]) -> go.Figure:
+def tau_between_tasks(evidence: HeadSimilarity) -> go.Figure:
     """Figure 4: Kendall's τ between the head rankings of every two tasks; the first is the primary."""
-    names, values = evidence["tau_between"]["names"], np.array(evidence["tau_between"]["values"])
+    names, values = evidence.tau_between.names, np.array(evidence.tau_between.values)
     figure = new_figure("Kendall's τ between head rankings")
     return _cells(figure, values[::-1], names, names[::-1], DIVERGING, (-1, 1))
 
@@ -42,21 +42,21 @@ def selection_map(recipes: Sequence[Recipe], title: str = "") -> go.Figure:
 
 def selected_shares(recipe: Recipe) -> dict[str, float]:
     """Of every candidate, the share of its rows that the recipe trains with: 0, 1, or what was kept of it."""
-    candidates = recipe.evidence["ranking"]
-    kept = {name: entry["share"] for name, entry in recipe.evidence.get("instances", {}).items()}
-    return {name: kept.get(name, 1.0) if name in recipe.auxiliaries else 0.0 for name in sorted(candidates)}
+    evidence = KeptRows.of(recipe.evidence)
+    kept = {name: rows.share for name, rows in evidence.instances.items()}
+    return {name: kept.get(name, 1.0) if name in recipe.auxiliaries else 0.0 for name in sorted(evidence.ranking)}
 
 
-def row_taus(evidence: Mapping[str, Any]) -> go.Figure:
+def row_taus(evidence: RowTaus) -> go.Figure:
     """How τ of the chosen tasks' rows is spread, with the threshold: what a threshold or quantile would keep."""
-    bins = np.array(evidence["bins"])
+    bins = np.array(evidence.bins)
     figure = new_figure("Kendall's τ of rows with the primary's heads", "τ", "share of the task's rows")
-    for index, (name, entry) in enumerate(sorted(evidence["instances"].items())):
-        counts = np.array(entry["histogram"]) / max(1, entry["rows"])
+    for index, (name, entry) in enumerate(sorted(evidence.instances.items())):
+        counts = np.array(entry.histogram) / max(1, entry.rows)
         colour = PALETTE[(index + 1) % len(PALETTE)]  # the first is the primary's
         figure.add_scatter(x=(bins[:-1] + bins[1:]) / 2, y=counts, name=name, line={"color": colour, "shape": "hvh"})
-    if evidence["threshold"] is not None:
-        figure.add_vline(x=evidence["threshold"], line={"dash": "dot", "color": "#7F7F7F"})
+    if evidence.threshold is not None:
+        figure.add_vline(x=evidence.threshold, line={"dash": "dot", "color": "#7F7F7F"})
     return figure
 
 

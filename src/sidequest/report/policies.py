@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 
+from sidequest.records.evidence import PolicyOverTime, TriedPolicies
 from sidequest.report.style import PALETTE, add_band, new_figure
 
 
@@ -22,25 +22,27 @@ def scores_over_time(curves: Mapping[str, Mapping[str, Sequence[float]]], title:
     return figure
 
 
-def policy_over_time(evidence: Mapping[str, Any]) -> go.Figure:
+def policy_over_time(evidence: PolicyOverTime) -> go.Figure:
     """The policy of `exp3s` while it learned, from its recipe's evidence; the dotted line is the uniform policy."""
-    curve = evidence["policy_over_time"]
+    curve = evidence.policy_over_time
     figure = new_figure("Exp3.S: policy over time", "step", "probability of drawing the task")
-    for colour, (name, shares) in zip(_colours(len(curve["policy"])), curve["policy"].items(), strict=True):
-        figure.add_scatter(x=curve["step"], y=shares, name=name, line={"color": colour})
-    figure.add_hline(y=1 / len(curve["policy"]), line={"dash": "dot", "color": "#7F7F7F"})
+    for colour, (name, shares) in zip(_colours(len(curve.policy)), curve.policy.items(), strict=True):
+        figure.add_scatter(x=curve.step, y=shares, name=name, line={"color": colour})
+    figure.add_hline(y=1 / len(curve.policy), line={"dash": "dot", "color": "#7F7F7F"})
     return figure
 
 
-def candidate_scores(evidence: Mapping[str, Any]) -> go.Figure:
+def candidate_scores(evidence: TriedPolicies) -> go.Figure:
     """The score on *select* of each policy that `counterfactual` tried, by λ, from its recipe's evidence."""
     figure = new_figure("Counterfactual: policies tried", "entropy weight λ", "score on select")
-    tried = [each for each in evidence["candidates"] if each["score"] is not None]
-    for iteration in sorted({each["iteration"] for each in tried}):
-        mine = sorted((each["entropy_weight"], each["score"]) for each in tried if each["iteration"] == iteration)
+    tried = [
+        (each.iteration, each.entropy_weight, each.score) for each in evidence.candidates if each.score is not None
+    ]
+    for iteration in sorted({iteration for iteration, _, _ in tried}):
+        scores = sorted((weight, score) for number, weight, score in tried if number == iteration)
         figure.add_scatter(
-            x=[weight for weight, _ in mine],
-            y=[score for _, score in mine],
+            x=[weight for weight, _ in scores],
+            y=[score for _, score in scores],
             mode="lines+markers",
             name=f"improvement {iteration}",
         )

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from sidequest.recipe import Recipe
+from sidequest.records.evidence import Ranking, RowsTaken
 from sidequest.report.style import PALETTE, PRIMARY, add_band, new_figure
 
 
@@ -39,11 +40,11 @@ def score_against_rows(
 
 def share_per_auxiliary(recipes: Mapping[str, Recipe]) -> go.Figure:
     """Figure 6: of each auxiliary's rows that could be taken, the share that was, by method."""
-    names = sorted({name for recipe in recipes.values() for name in recipe.evidence["pool"]})
+    evidence = {label: RowsTaken.of(recipe.evidence) for label, recipe in recipes.items()}
+    names = sorted({name for rows in evidence.values() for name in rows.pool})
     figure = new_figure("Share of each auxiliary's rows that was taken", "auxiliary", "share")
-    for index, (label, recipe) in enumerate(recipes.items()):
-        pool, taken = recipe.evidence["pool"], recipe.evidence["taken"]
-        shares = [taken.get(name, 0) / pool[name] if pool.get(name) else 0.0 for name in names]
+    for index, (label, rows) in enumerate(evidence.items()):
+        shares = [rows.taken.get(name, 0) / rows.pool[name] if rows.pool.get(name) else 0.0 for name in names]
         figure.add_bar(x=names, y=shares, name=label, marker={"color": PALETTE[index % len(PALETTE)]})
     figure.update_layout(barmode="group")
     return figure
@@ -66,10 +67,10 @@ def feature_map(points: Mapping[str, np.ndarray], primary: str, title: str = "")
     others = [name for name in sorted(points) if name != primary]
     for index, name in enumerate([*others, primary]):  # the primary last, on top
         colour = PRIMARY if name == primary else PALETTE[1 + index % (len(PALETTE) - 1)]
-        at = np.asarray(points[name])
+        places = np.asarray(points[name])
         figure.add_scatter(
-            x=at[:, 0],
-            y=at[:, 1],
+            x=places[:, 0],
+            y=places[:, 1],
             mode="markers",
             name=name,
             marker={"color": colour, "size": 4},
@@ -78,15 +79,14 @@ def feature_map(points: Mapping[str, np.ndarray], primary: str, title: str = "")
     return figure
 
 
-def score_spread(evidence: Mapping[str, object]) -> go.Figure:
+def score_spread(ranking: Ranking) -> go.Figure:
     """How scores of each task's rows are spread, with the lowest score taken."""
-    ranked, bins = evidence["ranked"], np.asarray(evidence["bins"], dtype=float)
-    assert isinstance(ranked, Mapping)
+    bins = np.asarray(ranking.bins)
     figure = new_figure("Likeness to the primary", "score", "share of the task's rows")
-    for index, (name, entry) in enumerate(sorted(ranked.items())):
-        counts = np.asarray(entry["histogram"]) / max(1, entry["rows"])
+    for index, (name, entry) in enumerate(sorted(ranking.ranked.items())):
+        counts = np.asarray(entry.histogram) / max(1, entry.rows)
         colour = PALETTE[(index + 1) % len(PALETTE)]  # the first is the primary's
         figure.add_scatter(x=(bins[:-1] + bins[1:]) / 2, y=counts, name=name, mode="lines", line={"color": colour})
-    if evidence.get("threshold") is not None:
-        figure.add_vline(x=evidence["threshold"], line={"dash": "dot", "color": "#7F7F7F"})
+    if ranking.threshold is not None:
+        figure.add_vline(x=ranking.threshold, line={"dash": "dot", "color": "#7F7F7F"})
     return figure

@@ -6,7 +6,7 @@ subsets (`gradts-fg`) chosen and other rows are shown, evenly spread over the ta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from sidequest.errors import RunMismatch
 from sidequest.recipe import Recipe
+from sidequest.records.evidence import RankedRows, Ranking
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Objective, Task
@@ -59,7 +60,8 @@ class ShownTask:
 
 def examples_of(suite: Suite, recipe: Recipe, count: int = 3) -> list[ShownTask]:
     """The primary first, then every task that the recipe ranked or trains on, by name; up to `count` rows in each group."""
-    ranked: Mapping[str, Any] = recipe.evidence.get("ranked", {})
+    ranking = Ranking.find(recipe.evidence)
+    ranked = {} if ranking is None else ranking.ranked
     names = sorted({*ranked, *recipe.auxiliaries} - {recipe.primary})
     return [_shown(_task(suite, name), recipe, ranked.get(name), count) for name in (recipe.primary, *names)]
 
@@ -70,11 +72,11 @@ def _task(suite: Suite, name: str) -> Task:
     return suite.tasks[name]
 
 
-def _shown(task: Task, recipe: Recipe, ranking: Mapping[str, Any] | None, count: int) -> ShownTask:
+def _shown(task: Task, recipe: Recipe, ranking: RankedRows | None, count: int) -> ShownTask:
     ids = taken_ids(task, recipe)
     groups: list[tuple[str, Sequence[tuple[int, float | None]]]] = []
     if ranking is not None:
-        groups = [(f"{end} ranked", [(i, s) for i, s in ranking[end][:count]]) for end in ("best", "worst")]
+        groups = [("best ranked", ranking.best[:count]), ("worst ranked", ranking.worst[:count])]
     elif 0 < len(ids) < len(task.train):
         others = np.setdiff1d(task.train.ids, ids)
         groups = [("taken", _spread(ids, count)), ("not taken", _spread(others, count))]
