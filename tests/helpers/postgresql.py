@@ -31,6 +31,13 @@ needs_postgresql = pytest.mark.skipif(
 @contextlib.contextmanager
 def server():
     """The URL of an empty database, with a password in it."""
+    with server_and_control() as (url, _):
+        yield url
+
+
+@contextlib.contextmanager
+def server_and_control():
+    """The same, and a function that takes a word of pg_ctl: stop or start."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -48,12 +55,16 @@ def server():
     def do(*command):
         subprocess.run([*as_user, *map(str, command)], check=True, timeout=120, stdout=subprocess.DEVNULL, cwd=place)
 
+    def control(word):
+        more = {"start": ["-o", options, "-l", place / "log"], "stop": ["-m", "immediate"]}[word]
+        do(programs() / "pg_ctl", "-D", data, "-w", *more, word)
+
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={place} -c fsync=off"
     try:
         do(programs() / "initdb", "-D", data, "-U", "quest", "-A", "scram-sha-256", f"--pwfile={secret}", "-N")
-        do(programs() / "pg_ctl", "-D", data, "-o", options, "-w", "-l", place / "log", "start")
-        yield f"postgresql://quest:{PASSWORD}@127.0.0.1:{port}/postgres"
+        control("start")
+        yield f"postgresql://quest:{PASSWORD}@127.0.0.1:{port}/postgres", control
     finally:
         if (data / "postmaster.pid").exists():
-            do(programs() / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+            control("stop")
         shutil.rmtree(place, ignore_errors=True)

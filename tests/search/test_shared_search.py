@@ -11,8 +11,10 @@ from pathlib import Path
 
 import optuna
 import pytest
+from typer.testing import CliRunner
 
-from sidequest.errors import SettingsError
+from sidequest.cli import app
+from sidequest.errors import SettingsError, WorldError
 from sidequest.learning.meter import Meter
 from sidequest.methods.base import Plan
 from sidequest.recipe import Phase
@@ -23,7 +25,7 @@ from sidequest.search.parallel_trials import Trials
 from sidequest.search.storage import database_url, without_password
 from sidequest.search.trials import TrialCache, TrialResult
 from tests.helpers import ROOT
-from tests.helpers.postgresql import PASSWORD, needs_postgresql, server
+from tests.helpers.postgresql import PASSWORD, needs_postgresql, server, server_and_control
 
 TRIALS = 40
 
@@ -144,6 +146,108 @@ def test_the_command_shares_a_search_through_postgresql(tmp_path):
     assert len(done) == len(trials) == json.loads(alone)["cost"]["trials"]  # none was run by both
     for path in tmp_path.rglob("*"):
         assert path.is_dir() or PASSWORD.encode() not in path.read_bytes()
+
+
+@needs_postgresql
+@pytest.mark.cluster
+def test_a_database_that_is_gone_is_a_sentence_and_the_same_command_goes_on(tmp_path):
+    more = ["-m", "task-modelling", "--set", "subsets=8", "--set", "train.epochs=20", "--workers", "1"]
+
+    def command(name, url):
+        environment = {**os.environ, "SIDEQUEST_CACHE": str(tmp_path / f"cache-{name}"), "OMP_NUM_THREADS": "1"}
+        run = [sys.executable, "-m", "sidequest", "select", "digits", *more, "--storage", url]
+        run += ["-o", str(tmp_path / name)]
+        return subprocess.Popen(run, env=environment, stderr=subprocess.PIPE, text=True)
+
+    def wait_for_trials(name, number):
+        journal = tmp_path / name / "journal.jsonl"
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            if journal.exists() and len(journal.read_text().splitlines()) >= number:
+                return
+            time.sleep(0.02)
+
+    with server_and_control() as (url, control):
+        process = command("stopped", url)
+        wait_for_trials("stopped", 2)
+        control("stop")
+        _, said = process.communicate(timeout=120)
+        assert process.returncode == 1
+        assert "does not answer any more" in said
+        assert "Traceback" not in said
+        assert PASSWORD not in said
+        control("start")
+        process = command("stopped", url)  # the same command goes on
+        wait_for_trials("stopped", 4)
+        assert process.wait(180) == 0
+    process = command("alone", f"sqlite:///{tmp_path}/trials.db")
+    assert process.wait(180) == 0
+    stopped, alone = ((tmp_path / name / "recipe.json").read_bytes() for name in ("stopped", "alone"))
+    assert stopped == alone
+
+
+def test_who_slept_past_a_lease_leaves_the_trial_to_who_took_it(tmp_path):
+    plan = Plan(phases=(Phase(shares={"p": 1}),), seed=0, label="a trial")
+    for order in ("sleeper ends first", "sleeper ends last"):
+        url = f"sqlite:///{tmp_path}/{order[-5:]}.db"
+        sleeper, other = [(ledger, Claims(url, "s", ledger, 0.3)) for ledger in (Ledger.open(url, "s") for _ in "12")]
+        assert sleeper[1].claim("a")
+        sleeper[0].begun(plan, "a")
+        assert not other[1].claim("a")  # the control: nobody takes it from who is awake
+        sleeper[1]._closed.set()  # nothing is renewed, as in a machine that sleeps
+        time.sleep(0.5)
+        assert other[1].claim("a")
+        other[0].begun(plan, "a")
+        for ledger, claims in (sleeper, other) if order.endswith("first") else (other, sleeper):
+            ledger.ended(plan, "a", TrialResult(0.5, [], Meter()))
+            claims.ended(plan, "a", TrialResult(0.5, [], Meter()))
+        other[1].close()
+        states = [trial.state for trial in other[0].study.trials]
+        assert states == [optuna.trial.TrialState.FAIL, optuna.trial.TrialState.COMPLETE]
+
+
+@pytest.mark.parametrize("lease", ["soon", "0", "-5", "nan", "inf", "0.2"])
+def test_a_bad_lease_is_refused_before_any_work(tmp_path, monkeypatch, lease):
+    monkeypatch.setenv("SIDEQUEST_LEASE", lease)
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+    arguments = [
+        "select",
+        "digits",
+        "-m",
+        "single",
+        "--storage",
+        f"sqlite:///{tmp_path}/x.db",
+        "-o",
+        str(tmp_path / "x"),
+    ]
+    result = CliRunner().invoke(app, arguments)
+    assert isinstance(result.exception, SettingsError)
+    assert f"SIDEQUEST_LEASE: seconds from 1 to 86400, found '{lease}'" in str(result.exception)
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.integration
+def test_a_database_that_breaks_in_between_is_a_sentence(tmp_path, monkeypatch):
+    """Its file is overwritten after the second trial."""
+    from sidequest.search.trials import LocalTrials
+
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+    ran, run = [], LocalTrials._run
+
+    def run_and_break(self, plan):
+        ran.append(plan)
+        if len(ran) == 2:
+            (tmp_path / "x.db").write_bytes(b"no database" * 1000)
+        return run(self, plan)
+
+    monkeypatch.setattr(LocalTrials, "_run", run_and_break)
+    url = f"sqlite:///{tmp_path}/x.db"
+    few = ["--set", "subsets=3", "--set", "train.epochs=0.2", "--workers", "1"]
+    command = ["select", "digits", "-m", "task-modelling", *few, "-o", str(tmp_path / "x"), "--storage", url]
+    result = CliRunner().invoke(app, command)
+    assert isinstance(result.exception, WorldError)
+    assert "does not answer any more" in str(result.exception)
+    assert "the same command goes on" in str(result.exception)
 
 
 @pytest.mark.integration

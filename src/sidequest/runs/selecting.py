@@ -61,9 +61,11 @@ def select(
     chosen = make_method(method, settings, seed)
     check_kind(chosen, setup.model.kind)
     if storage is not None:
-        from sidequest.search.ledger import check_storage  # imports Optuna
+        from sidequest.search.claims import lease_asked_for  # imports Optuna
+        from sidequest.search.ledger import check_storage
 
         check_storage(storage)
+        lease_asked_for()
     with holding(directory):
         try:
             return _select(setup, chosen, directory, as_executor(workers), storage, budget, progress)
@@ -135,6 +137,10 @@ def _trials(
 ) -> Iterator[TrialRunner]:
     """Where trials run, and the ledger that listens if there is a place for one."""
     with ExitStack() as stack:
+        if storage is not None:
+            from sidequest.search.ledger import speaking_for_database
+
+            stack.enter_context(speaking_for_database(storage))
 
         def listening() -> tuple[list[TrialListener], Shared | None]:
             from sidequest.search.ledger import Ledger

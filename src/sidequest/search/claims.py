@@ -13,6 +13,7 @@ import threading
 import time
 from typing import Any
 
+from sidequest.errors import SettingsError
 from sidequest.methods.base import Plan
 from sidequest.search.ledger import Ledger
 from sidequest.search.storage import bad_storage, database_url
@@ -21,7 +22,20 @@ from sidequest.search.trials import TrialResult
 LEASE = 60.0  # seconds without a sign of life after which a claim is anybody's
 LEASE_VARIABLE = "SIDEQUEST_LEASE"
 
+LONGEST_LEASE = 86_400.0
+
 _CLOCKS = {"postgresql": "SELECT extract(epoch FROM clock_timestamp())", "mysql": "SELECT unix_timestamp(now(3))"}
+
+
+def lease_asked_for() -> float:
+    asked = os.environ.get(LEASE_VARIABLE) or str(LEASE)
+    try:
+        seconds = float(asked)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds <= LONGEST_LEASE:
+        raise SettingsError(f"{LEASE_VARIABLE}: seconds from 1 to {LONGEST_LEASE:.0f}, found {asked[:40]!r}")
+    return seconds
 
 
 class Claims:
@@ -31,7 +45,7 @@ class Claims:
         import sqlalchemy as sql
 
         self._sql, self._study, self._ledger = sql, study, ledger
-        self._lease = lease or float(os.environ.get(LEASE_VARIABLE, LEASE))
+        self._lease = lease_asked_for() if lease is None else lease
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         columns = [
             sql.Column("study", sql.String(255), primary_key=True),

@@ -11,17 +11,19 @@ import json
 import os
 import socket
 import time
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution
+from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
 from optuna.storages import BaseStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
-from sidequest.errors import Damaged, SettingsError
+from sidequest.errors import Damaged, SettingsError, WorldError
 from sidequest.files import sealed, unsealed, write_atomically
 from sidequest.locks import locked
 from sidequest.methods.base import Plan
@@ -82,8 +84,9 @@ class Ledger:
                 return
             self.begun(plan, key)
         trial = self._running.pop(key)
-        trial.set_user_attr("result", json.dumps(sealed(result.to_json())))
-        self._tell(trial.number, result.score)
+        with suppress(UpdateFinishedTrialError):  # another process has taken it over, and its result counts
+            trial.set_user_attr("result", json.dumps(sealed(result.to_json())))
+            self._tell(trial.number, result.score)
 
     def failed(self, plan: Plan, key: str) -> None:
         if (trial := self._running.pop(key, None)) is not None:
@@ -138,6 +141,20 @@ def check_storage(url: str) -> None:
         raise bad_storage(url, error) from None
 
 
+@contextmanager
+def speaking_for_database(url: str) -> Iterator[None]:
+    """Around a search with a database: what it says when it is gone becomes one sentence."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (SQLAlchemyError, StorageInternalError) as error:
+        words = (str(error.__cause__ or error).splitlines() or [type(error).__name__])[0]
+        raise WorldError(
+            f"storage {url!r} does not answer any more: {words}. What has ended is kept; the same command goes on"
+        ) from error
+
+
 def _storage(where: Path | str) -> BaseStorage:
     if isinstance(where, str):
         return _database(where)
@@ -156,7 +173,8 @@ def _database(url: str) -> BaseStorage:
 
     for attempt in range(TABLE_ATTEMPTS):
         try:
-            return optuna.storages.RDBStorage(database_url(url))
+            # A connection may be hours old when a trial ends: it is tried before it is used.
+            return optuna.storages.RDBStorage(database_url(url), engine_kwargs={"pool_pre_ping": True})
         except (IntegrityError, ProgrammingError) as error:  # another process makes the tables at the same moment
             if attempt == TABLE_ATTEMPTS - 1:
                 raise bad_storage(url, error) from None
