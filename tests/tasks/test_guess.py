@@ -286,6 +286,33 @@ HEADERS: dict[str, tuple[str, Callable[[int], list[Any]], dict[str, Any]]] = {
             "labels": ["A", "B", "C", "D"],
         },
     ),
+    "labels with spaces between them, and names in the plural": (
+        "titles,summaries,terms",
+        lambda i: [
+            sentence(i, 3),
+            sentence(i, 14),
+            " ".join(("cs.CL", "cs.LG", "stat.ML", "math.OC")[(i + k * k) % 4] for k in range(1 + i % 3)),
+        ],
+        {"objective": "multi-label", "text": "titles", "text_b": "summaries", "label": "terms", "label_separator": " "},
+    ),
+    "labels of two words are no two labels": (
+        "text,thing",
+        lambda i: [
+            sentence(i),
+            f"{('red', 'blue', 'green', 'grey')[i % 4]} {('car', 'bike', 'boat', 'cart')[i // 4 % 4]}",
+        ],
+        {"objective": "classification", "label": "thing"},
+    ),
+    "a mean with its deviation and number of ratings": (
+        "Phrase,Conc.M,Conc.SD,N",
+        lambda i: [sentence(i), 1 + i % 61 / 10, 0.2 + i % 9 / 9, 20 + i % 11],
+        {"objective": "regression", "text": "Phrase", "label": "Conc.M"},
+    ),
+    "percentages are numbers": (
+        "headline,funniness",
+        lambda i: [sentence(i), f"{i / 4}%"],
+        {"objective": "regression", "text": "headline", "label": "funniness"},
+    ),
     "instructions with a category are texts with a label": (
         "instruction,context,response,category",
         lambda i: [
@@ -304,6 +331,22 @@ def test_headers_of_public_files(write: Write, lesson: str) -> None:
     header, row, expected = HEADERS[lesson]
     tasks, _ = guess(write, write("a.csv", table(header, 210, row)))
     assert {key: tasks["a"].get(key) for key in expected} == expected
+
+
+def test_fasttext_and_a_list_inside_an_object_are_seen(write: Write) -> None:
+    lines = write("lines.txt", "".join(f"__label__{'ab'[i % 2]} {sentence(i)}\n" for i in range(60)))
+    items = [{"comment": sentence(i), "mood": ("good", "bad")[i % 2]} for i in range(60)]
+    inside = write("inside.json", json.dumps({"version": 1, "data": items}, indent=1))
+    tasks, _ = guess(write, lines, inside)
+    assert [tasks["lines"].get(key) for key in ("format", "text", "label")] == ["fasttext", "text", "label"]
+    assert [tasks["inside"].get(key) for key in ("format", "text", "label")] == [None, "comment", "mood"]
+
+
+def test_a_label_beside_conversations_says_what_to_do(write: Write) -> None:
+    chat = {"messages": [{"role": "user", "content": "hello"}]}
+    path = write("a.jsonl", "\n".join(json.dumps(chat | {"rating": "ab"[i % 2]}) for i in range(60)))
+    with pytest.raises(SidequestError, match="'messages' holds conversations; write each as one text"):
+        guess_suite([path])
 
 
 def test_without_a_header_two_columns_of_texts_are_a_pair_and_codes_are_no_labels(write: Write) -> None:

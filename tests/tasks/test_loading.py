@@ -457,6 +457,17 @@ def test_unlabelled_numbers_and_rows_in_memory() -> None:
     assert 3 not in np.concatenate([rows.ids for rows in task.splits.values()])
 
 
+def test_percentages_are_numbers_if_all_are(write: Write) -> None:
+    base = write("p.csv", "text,score\n" + "".join(f"text {i},{i / 2}%\n" for i in range(60))).parent
+    spec = {"objective": "regression", "train": "p.csv", "text": "text", "label": "score"}
+    assert set(load_task("p", spec, base).train.target.tolist()) <= {i / 2 for i in range(60)}
+    write("p.csv", "text,score\na,1%\nb,2%\nc,3\n")
+    with pytest.raises(
+        SidequestError, match=r"line 2: column 'score' must be a finite number, found '1%' \(2 such rows"
+    ):
+        load_task("p", spec, base)
+
+
 def test_numbers_with_a_decimal_comma(write: Write) -> None:
     """Refused with what to say; read when it is said; a point is then refused."""
     base = write("r.csv", reviews(100).replace(",", ";").replace(".", ",")).parent

@@ -147,15 +147,48 @@ def test_a_json_list_is_read_like_json_lines_and_knows_its_lines(write: Write, i
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        '{"version": "1", "data": [\n{"a": 1},\n{"a": 2}]}',
+        '{\n"questions": [{"a": 1},\n  {"a": 2}],\n "n": {}}',
+        '{"n": [1],\n"rows": [{"a": 1}\n, {"a": 2}]}\n',
+    ],
+)
+def test_a_list_inside_the_only_object_of_a_file_is_its_rows(write: Write, text: str) -> None:
+    table = read_file(write("a.json", text))
+    assert rows(table) == [(1,), (2,)]
+    assert table.lines.tolist() == [text[: text.index(item)].count("\n") + 1 for item in ('{"a": 1', '{"a": 2')]
+
+
+def test_the_only_line_of_a_file_of_rows_is_a_row(write: Write) -> None:
+    table = read_file(write("a.jsonl", '{"messages": [{"role": "user"}], "rating": 1}'))
+    assert list(table.columns) == ["messages", "rating"]
+
+
+def test_fasttext_lines(write: Write) -> None:
+    table = read_file(write("a.ft", "__label__good  a fine day \n\n__label__bad rain,  again\r\n"))
+    assert rows(table) == [("good", "a fine day"), ("bad", "rain,  again")]
+    assert table.lines.tolist() == [1, 3]
+    several = read_file(write("b.txt", "__label__a __label__b x\ny\n"), ReadSettings(format="fasttext"))
+    assert rows(several) == [(["a", "b"], "x"), ([], "y")]
+    for text, message in (("a b\n", "no line begins with __label__"), ("__label__ x\n", "line 1: __label__ without")):
+        with pytest.raises(DataError, match=message):
+            read_file(write("a.ft", text))
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
+        ('{"a": [{"b": 1}],\n "c": [{"d": 1}]}', "one object with several lists of objects: 'a', 'c'"),
+        ('{\n"a": {"b": 1}, "c": 2\n}', "none of 'a', 'c' is a list of objects"),
         ('[{"a": 1},\n{"a": 2}', r"line 2: not JSON: a list goes on with ',' or ends with '\]'"),
         ('[{"a": 1},\n{"a" 2}]', "line 2: not JSON: Expecting ':'"),
         ('[{"a": 1},\n\n 7]', "line 3: each item of the list must be one JSON object .*found int"),
         ("[]", "the file has no rows"),
         ('["a", 1]\n["b", 2]\n', "found str"),
         ('[{"a": 1}]\n[{"a": 2}]', "line 2: the list has ended, but the file goes on"),
-        ('{\n  "data": []\n}', "line 1: not JSON: .*An object per line, or one list of objects, is needed"),
+        ('{\n  "data": []\n}', "none of 'data' is a list of objects"),
+        ('{\n  "data": [', "line 1: not JSON: .*An object per line, or one list of objects, is needed"),
     ],
 )
 def test_json_that_is_no_list_of_objects_is_refused_with_its_line(write: Write, text: str, message: str) -> None:

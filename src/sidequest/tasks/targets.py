@@ -20,6 +20,7 @@ from sidequest.tasks.spec import ColumnName
 
 LARGEST_TARGET = 1e100  # of a regression: the square of more is no number
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+PERCENT = r"^\s*([+-]?\d+(?:[.,]\d+)?)\s*%\s*$"
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ def class_codes(texts: pa.StringArray, labels: Labels) -> tuple[list[str], np.nd
 
 
 def numbers(table: Table, column: ColumnName, decimal: Literal[".", ","] = ".") -> np.ndarray:
-    """float64 [n], finite. decimal: the mark before the decimals of a number that is written as text."""
+    """float64 [n], finite. decimal: the mark before the decimals of a number that is written as text. If all have a percent sign,
+    12.5% is 12.5."""
     name = table.name_of(column)
     values: Column = table.columns[name]
     array = pa.array(values) if isinstance(values, np.ndarray) and values.ndim == 1 else values
@@ -92,7 +94,7 @@ def numbers(table: Table, column: ColumnName, decimal: Literal[".", ","] = ".") 
         raise DataError(f"column {name!r} should hold one number per row", file=table.source)
     plain = array
     if pa.types.is_string(array.type):
-        plain = pc.utf8_trim_whitespace(array)
+        plain = pc.utf8_trim_whitespace(without_percent(array))
         if decimal == ",":  # a point would mark thousands or decimals: nobody can tell which
             pointed = pc.match_substring(plain, ".")
             plain = pc.if_else(pointed, pa.scalar(None, pa.string()), pc.replace_substring(plain, ",", "."))
@@ -182,6 +184,14 @@ def whole_numbers(array: pa.Array) -> pa.Array:
     missing = np.isnan(values)
     whole = np.all(missing | (np.isfinite(values) & (values == np.floor(values))))
     return pa.array(np.where(missing, 0, values).astype(np.int64) if whole else values, mask=missing)
+
+
+def without_percent(texts: pa.StringArray) -> pa.StringArray:
+    """Numbers without their percent signs, if all that is written has one."""
+    written = texts.filter(pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(texts), ""), False))
+    if not len(written) or not pc.all(pc.match_substring_regex(written, PERCENT)).as_py():
+        return texts
+    return pc.replace_substring_regex(texts, PERCENT, r"\1")
 
 
 def _float_or_nan(value: object) -> float:

@@ -20,6 +20,7 @@ from sidequest.tasks.guessing.labels import (
     likely_metric,
     name_score,
     why_no_label,
+    why_no_text,
 )
 from sidequest.tasks.guessing.names import (
     CHOICE_LIST_NAMES,
@@ -29,6 +30,7 @@ from sidequest.tasks.guessing.names import (
     TEXT_NAMES,
     TOKEN_NAMES,
     numbered_pair,
+    singular,
 )
 from sidequest.tasks.readers import Table
 from sidequest.tasks.targets import uses_iob
@@ -146,7 +148,7 @@ def _labelled_texts(table: Table, facts: list[Facts]) -> ColumnGuess:
     taken = {fact.name for fact in label.columns}
     texts, why_texts = _texts([fact for fact in facts if fact.name not in taken])
     if not texts:
-        raise DataError(f"no column looks like a text; columns are {', '.join(table.columns)}", file=table.source)
+        raise DataError(why_no_text(facts), file=table.source)
     names = [fact.name for fact in texts]
     fields: dict[str, Any] = {"objective": label.objective, **dict(zip(("text", "text_b"), names, strict=False))}
     unused = [other for other in others if not {fact.name for fact in other.columns} & {*taken, *names}]
@@ -196,7 +198,7 @@ def _label_fields(label: Label, fields: dict[str, Any], remarks: dict[str, str])
 def _texts(facts: list[Facts]) -> tuple[list[Facts], str]:
     """One text or a pair, and why."""
     able = [fact for fact in facts if _can_be_text(fact)]
-    by_name = {fact.name.lower(): fact for fact in able}
+    by_name = {singular(fact.name.lower()): fact for fact in able} | {fact.name.lower(): fact for fact in able}
     full = [fact for fact in able if fact.filled >= 0.95 * fact.rows]
     chosen: list[Facts] = []
     if (numbered := numbered_pair([fact.name for fact in full])) is not None:

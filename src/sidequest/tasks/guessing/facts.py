@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sidequest.tasks.guessing.names import is_id_name, words_of
+from sidequest.tasks.targets import without_percent
 from sidequest.tasks.written_lists import written_list
 
 MANY_VALUES = 20  # whole numbers with more values than this are a scale, not classes
@@ -110,8 +111,9 @@ def facts_of(name: str, position: int, column: Any) -> Facts:
     order = np.argsort(-np.asarray(table.field("counts")), kind="stable")
     counts = [(entry["values"], entry["counts"]) for entry in table.take(pa.array(order)).to_pylist()]
     words = np.asarray(pc.list_value_length(pc.utf8_split_whitespace(texts)))
-    numeric, whole = _numeric(texts)
-    comma = not numeric and form == "plain" and _has_decimal_commas(texts)
+    numbers = without_percent(texts)
+    numeric, whole = _numeric(numbers)
+    comma = not numeric and form == "plain" and _has_decimal_commas(numbers)
     dated = len(texts) > 0 and bool(pc.all(pc.match_substring_regex(texts, NEVER_TEXT)).as_py())
     mean = float(words.mean()) if len(words) else 0.0
     return Facts(

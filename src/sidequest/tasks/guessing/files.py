@@ -18,6 +18,7 @@ from sidequest.errors import DataError
 from sidequest.tasks.guessing.names import COMMON_NAMES
 from sidequest.tasks.readers import ReadSettings, Table, guess_format, read_file
 from sidequest.tasks.readers.dispatch import DELIMITERS, parse_text
+from sidequest.tasks.readers.fasttext import MARK
 from sidequest.tasks.readers.text import decode, likely_encoding, read_bytes
 
 SAMPLE = 200_000  # characters that decide how a table is written
@@ -63,6 +64,8 @@ def _format_of(text: str, path: Path) -> str:
     filled = [line.rstrip("\r") for line in lines if line.strip()]
     if filled[0].lstrip()[0] in "{[":
         return "jsonl"
+    if sum(line.startswith(MARK) for line in filled) >= REGULAR * len(filled):
+        return "fasttext"
     if all(len(line.split("\t")) == 10 for line in filled if not line.startswith("#")):
         return "conllu"
     words = [len(line.split()) for line in filled if not line.startswith("-DOCSTART-")]

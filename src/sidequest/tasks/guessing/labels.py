@@ -114,9 +114,11 @@ def _one_hot(facts: list[Facts]) -> Label | None:
 
 def _separated(fact: Facts) -> str | None:
     """The mark between several labels in one text, if the pieces are few and short and the texts are many."""
-    for mark in ",;|":
+    for mark in ",;| ":
         pieces = {piece.strip() for value, _ in fact.counts for piece in value.split(mark)}
         several = sum(count for value, count in fact.counts if mark in value)
+        if mark == " " and (fact.filled - several) * 50 <= fact.filled:
+            continue  # labels of two words, such as `red car`
         if several * 50 > fact.filled and len(pieces) * 2 < fact.distinct and len(pieces) * 5 <= fact.filled:
             return mark if all(len(piece.split()) <= 3 for piece in pieces) else None
     return None
@@ -129,6 +131,16 @@ def likely_metric(label: Label) -> str | list[str]:
         return ["micro_f1", "macro_f1", "subset_accuracy"]
     counts = [count for _, count in label.columns[0].counts]
     return "accuracy" if counts[0] <= BALANCED * sum(counts) else ["macro_f1", "accuracy"]
+
+
+def why_no_text(facts: list[Facts]) -> str:
+    names = ", ".join(fact.name for fact in facts)
+    chat = next((fact.name for fact in facts if fact.form == "nested" and fact.name.lower() in CHAT_NAMES), None)
+    if chat is not None:
+        return (
+            f"column {chat!r} holds conversations; write each as one text into a column of its own. Columns are {names}"
+        )
+    return f"no column looks like a text; columns are {names}"
 
 
 def why_no_label(facts: list[Facts], candidates: Sequence[Label]) -> str:

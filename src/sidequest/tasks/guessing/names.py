@@ -31,7 +31,7 @@ LABEL_WORDS = word_set(
     intents rating ratings stars score scores judgment judgement judgments entailment similarity relatedness stance toxicity
     toxic hate hateful offensive abusive spam sarcasm sarcastic irony ironic humor gold truth verdict outcome status priority
     severity queue department section type tag relation duplicate paraphrase acceptability acceptable correct satisfaction
-    grade level quality mood feeling genre genres
+    grade level quality mood feeling genre genres mean average avg
     """
 )
 # About a row, an author or its collection: such a column has few values too, but is seldom what a user wants to predict.
@@ -42,7 +42,7 @@ METADATA_WORDS = word_set(
     annotators annotation worker rater raters reviewer file filename path platform device count counts length len num number
     words tokens chars votes vote upvotes likes retweets retweet favorites helpful views followers verified subreddit publication
     publisher brand product asin store model batch page line position offset order rank std stdev error variance confidence
-    agreement
+    agreement n sd se
     """
 )
 TEXT_NAMES = in_order(
@@ -99,6 +99,13 @@ def words_of(name: str) -> list[str]:
     """The words of a name in lower case: `entailment_judgment`, `Class Index` and `gradeLevel` have two each."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
     return [word for word in re.split(r"[^a-z0-9]+", spaced.lower()) if word]
+
+
+def singular(name: str) -> str:
+    """`titles` as `title`, `summaries` as `summary`; of a name in lower case."""
+    if name.endswith("ies"):
+        return name[:-3] + "y"
+    return name[:-1] if name.endswith("s") and not name.endswith("ss") else name
 
 
 def is_id_name(name: str) -> bool:

@@ -13,13 +13,14 @@ from sidequest.settings import Settings
 from sidequest.tasks.readers.conll import parse_conll
 from sidequest.tasks.readers.conllu import parse_conllu
 from sidequest.tasks.readers.delimited import rows_to_table, split_rows
+from sidequest.tasks.readers.fasttext import parse_fasttext
 from sidequest.tasks.readers.huggingface import is_saved_dataset, read_saved
 from sidequest.tasks.readers.jsonl import parse_json
 from sidequest.tasks.readers.parquet import read_parquet
 from sidequest.tasks.readers.table import Table
 from sidequest.tasks.readers.text import read_text
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "conll", "conllu", "idx", "saved")
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "conll", "conllu", "fasttext", "idx", "saved")
 SUFFIXES = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -33,6 +34,7 @@ SUFFIXES = {
     ".iob2": "conll",
     ".bio": "conll",
     ".conllu": "conllu",
+    ".ft": "fasttext",
 }
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
@@ -48,7 +50,7 @@ class ReadSettings(Settings):
     bad_rows: csv and tsv: what to do with a row that has a wrong number of fields.
     """
 
-    format: Literal["csv", "tsv", "jsonl", "parquet", "conll", "conllu", "idx", "saved"] | None = None
+    format: Literal["csv", "tsv", "jsonl", "parquet", "conll", "conllu", "fasttext", "idx", "saved"] | None = None
     encoding: str = "utf-8"
     quoting: Literal["standard", "none"] = "standard"
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
@@ -112,6 +114,8 @@ def parse_text(text: str, path: Path, format: str, settings: ReadSettings) -> Ta
         return parse_conll(text, path)
     if format == "conllu":
         return parse_conllu(text, path)
+    if format == "fasttext":
+        return parse_fasttext(text, path)
     delimiter, quoting = settings.delimiter or DELIMITERS[format], settings.quoting == "standard"
     return rows_to_table(
         split_rows(text, path, delimiter=delimiter, quoting=quoting, skip_rows=settings.skip_rows),
