@@ -115,6 +115,17 @@ def test_where_nothing_can_be_gained_it_is_said():
     assert "already has" not in "\n".join(verdicts.warnings(below))
 
 
+def test_models_that_training_hardly_changes_are_warned_of():
+    probe = np.full(5, 0.6)
+    found = summary({"single": probe, "probe": probe, "other": np.array([0.6, 0.62, 0.6, 0.6, 0.6])})
+    (warning,) = verdicts.warnings(found)
+    assert warning.startswith(
+        "9 of 10 trained models score exactly what the plain read-out of the features scores (probe, 0.600)"
+    )
+    moved = summary({"single": probe, "probe": probe, "other": probe + 0.01})
+    assert verdicts.warnings(moved) == []
+
+
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_below_three_seeds_there_is_no_verdict_however_large_the_difference(seeds):
     found = summary({"single": BASE[:seeds], "better": BASE[:seeds] + 0.3})

@@ -10,6 +10,7 @@ from sidequest.records.controls import PROBE
 
 FEWEST_SEEDS = 3  # below that no difference can be told from noise
 HIGHEST = 1.0  # of every metric that has a highest value
+MOSTLY = 0.75  # of the trained models
 ERROR_RATE = 0.05  # of claims, that something helps or that it hurts, where nothing does either
 
 # Said in the docs and on the page, and simulated by the tests.
@@ -110,6 +111,7 @@ def warnings(comparison: Comparison) -> list[str]:
         *_missing_cells(comparison),
         *_weak_model(comparison),
         *_nothing_to_gain(comparison),
+        *_hardly_trained(comparison),
         *_few_seeds(comparison),
         *_short_training(comparison),
     ]
@@ -212,6 +214,28 @@ def _nothing_to_gain(comparison: Comparison) -> list[str]:
     return [
         f"{comparison.baseline} already has the highest {comparison.metric} that there is, {fixed(single.mean)} on report: "
         "nothing can be seen to help it there. Take harder rows, or more of them."
+    ]
+
+
+def _hardly_trained(comparison: Comparison) -> list[str]:
+    """Models that begin as the plain read-out and score as it does after any training."""
+    probe = comparison.row(PROBE)
+    if probe is None or comparison.goal == "average" or probe.mean >= HIGHEST:
+        return []
+    untrained = dict(zip(probe.seeds, probe.scores, strict=True))
+    trained = [
+        score == untrained[seed]
+        for row in comparison.rows
+        if row.role != "control"
+        for seed, score in zip(row.seeds, row.scores, strict=True)
+        if seed in untrained
+    ]
+    if len(trained) < FEWEST_SEEDS or sum(trained) < MOSTLY * len(trained):
+        return []
+    return [
+        f"{sum(trained)} of {len(trained)} trained models score exactly what the plain read-out of the features scores (probe, "
+        f"{fixed(probe.mean)}): training hardly changes this model, so nothing can be seen to help or to hurt it. Tune it first "
+        "(--tune 24), or take a model that learns more (--model hf)."
     ]
 
 
