@@ -53,6 +53,21 @@ def test_the_list_of_methods_imports_no_learner_and_no_scipy_stats() -> None:
     assert not imported("methods") & {"torch", "transformers", "pandas", "scipy.stats"}
 
 
+def test_a_warning_is_a_sentence_without_a_line_of_python() -> None:
+    code = (
+        "import sys, warnings\n"
+        "from sidequest import cli\n"
+        "def warn():\n"
+        "    warnings.warn_explicit('no page', UserWarning, cli.__file__, 1)\n"
+        "    warnings.warn_explicit('old', UserWarning, '/elsewhere/other.py', 1)\n"
+        "cli._all_commands = lambda: warn\n"
+        "cli.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[0] == "warning: no page"
+    assert "/elsewhere/other.py:1: UserWarning: old" in done.stderr
+
+
 def test_the_version() -> None:
     assert sidequest("--version").stdout == f"sidequest {__version__}\n"
 

@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
@@ -147,6 +148,19 @@ def _keep_pandas_out() -> None:
         sys.meta_path.remove(hook)
 
 
+def _plain_warnings() -> None:
+    """Warnings of this package as the sentences that they are, without a file of Python in front."""
+    package, others = os.path.dirname(os.path.dirname(__file__)), warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], filename: str, *rest: Any) -> None:
+        if filename.startswith(package):
+            print(f"warning: {message}", file=sys.stderr)
+        else:
+            others(message, category, filename, *rest)
+
+    warnings.showwarning = show  # type: ignore[assignment]
+
+
 for module in COMMANDS:
     app.command(name=module.NAME, help=module.HELP, no_args_is_help=module.NEEDS_ARGUMENTS)(
         _started(module.command, resumes=module in RESUMING)
@@ -163,6 +177,7 @@ def main() -> None:
     """Run the command line: 0 is success, 1 a failure, 2 bad input with one clear message and no traceback, 130 a Ctrl-C, 143 a
     SIGTERM."""
     end_with_launcher()
+    _plain_warnings()
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
