@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sidequest.errors import SettingsError, SidequestError, end_if_all_would_fail
+from sidequest.errors import SettingsError, WorldError, end_if_all_would_fail
 from sidequest.formatting import fixed
 from sidequest.progress import Progress
 from sidequest.recipe import Phase, Recipe
@@ -151,11 +151,11 @@ def _failed(job: SubsetJob, error: Exception) -> str:
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
-def _missing(failed: dict[str, str], total: int) -> SidequestError:
-    """All other trainings have ended and are kept."""
+def _missing(failed: dict[str, str], total: int) -> WorldError:
+    """All other trainings have ended and are kept: a failure, as in a comparison, and no bad input."""
     shown = "\n".join(f"- {label}: {error}" for label, error in list(failed.items())[:SHOWN])
     more = f"\n- and {len(failed) - SHOWN} more" if len(failed) > SHOWN else ""
-    return SidequestError(
+    return WorldError(
         f"{len(failed)} of {total} trainings failed, so there is no table. The others are kept; the same command repeats "
         f"these alone:\n{shown}{more}"
     )
