@@ -123,7 +123,7 @@ def falsify(cache: Path, kind: str) -> None:
         ("select", "trials", 1),
         pytest.param("compare", "finals", 1, marks=pytest.mark.faults),
         pytest.param("search", "trials", 2, marks=pytest.mark.faults),
-        pytest.param("oracle", "trials", 2, marks=pytest.mark.faults),
+        pytest.param("oracle", "finals", 2, marks=pytest.mark.faults),
     ],
 )
 def test_a_falsified_training_is_found_by_running_it_again(name, kind, workers, ran, server, suites):
@@ -141,4 +141,4 @@ def test_a_falsified_training_is_found_by_running_it_again(name, kind, workers, 
     done = server.run(checked, [*given(name, suites, workers), "--recheck", "1"], planted=PLAIN_PAGE)
     assert done.code == 1, done.output
     assert not done.traceback, done.output
-    assert "a training that was run again came out otherwise" in done.output
+    assert "a training that was run again came out otherwise" in " ".join(done.output.split())  # a table is folded
