@@ -13,26 +13,8 @@ from sidequest.cli.tables import print_truth
 from sidequest.errors import RunMismatch, SettingsError, SidequestError
 from sidequest.recipe import Phase, Recipe
 from sidequest.runs.oracle import mixtures, oracle, some_subsets, stayed
-from sidequest.runs.scoring import Truth, judge
-from sidequest.runs.selecting import select
-from sidequest.runs.setup import Setup
-from sidequest.runs.training import train_recipe
+from sidequest.runs.scoring import Truth
 from sidequest.runs.truth import SubsetScores, TruthTable, named, signal
-from sidequest.tasks.loading import load_suite
-
-
-@pytest.fixture(scope="module")
-def small_digits(tmp_path_factory):
-    """The embedded digits with two candidates, one short epoch, and its truth."""
-    cache = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SIDEQUEST_CACHE", str(cache))
-        suite = load_suite("digits")
-        suite = suite.subset(sorted(suite.candidates)[:2])
-        setup = Setup.of(suite, {}, {"epochs": 1, "max_batches": 6})
-        path = tmp_path_factory.mktemp("truth") / "digits.json"
-        table = oracle(setup, [0, 1], path, command="sidequest oracle digits", suite="digits")
-        yield setup, path, table, cache
 
 
 def test_all_subsets_of_few_candidates_and_a_sample_of_many():
@@ -113,45 +95,6 @@ def test_the_oracle_trains_every_subset_and_keeps_the_numbers(small_digits):
     assert max(ranks) <= 4
     text = path.read_text()
     assert str(path.parent) not in text
-
-
-def test_methods_are_judged_without_training_their_choice(small_digits, monkeypatch, tmp_path):
-    setup, _, table, cache = small_digits
-    monkeypatch.setenv("SIDEQUEST_CACHE", str(cache))
-    truth = Truth("digits", table, setup)
-    judged, standings = judge(truth, {"single": {}, "all": {}, "heu-size": {}, "gradts-thres": {}}, [0, 1])
-    by_name = {row.method: row for row in standings}
-    assert by_name["single"].regret == pytest.approx(table.regret(()))
-    assert by_name["all"].regret == pytest.approx(table.regret(table.candidates))
-    assert by_name["single"].rank == table.rank(())
-    assert by_name["single"].x == 0
-    assert "HeadImportance" in by_name["gradts-thres"].failed or "attention" in by_name["gradts-thres"].failed
-    assert {row.method for row in judged} == {"single", "all", "heu-size"}
-
-
-def test_recipes_are_trained_as_they_are_and_say_what_they_deliver(small_digits, monkeypatch, tmp_path):
-    setup, _, table, cache = small_digits
-    monkeypatch.setenv("SIDEQUEST_CACHE", str(cache))
-    monkeypatch.setattr(TruthTable, "something_helps", property(lambda self: True))
-    low = [
-        s.model_copy(update={"report": tuple(r - 0.1 for r in s.report)}) if not s.auxiliaries else s
-        for s in table.subsets
-    ]
-    table = table.model_copy(update={"subsets": tuple(low)})
-    truth = Truth("digits", table, setup)
-    judged, standings = judge(truth, {"single": {}, "all": {}, "temperature": {}}, [0, 1], train=True)
-    by_name = {row.method: row for row in standings}
-    assert by_name["single"].delivered == 0
-    scores = {(row.method, row.seed): row.score for row in judged}
-    for seed in (0, 1):  # as it is: all rows, shuffled, and not the table's 1:1
-        assert scores["all", seed] == train_recipe(setup, select(setup, "all", seed=seed), seed).report["accuracy"]
-    expected = np.mean([scores["all", seed] - scores["single", seed] for seed in (0, 1)]) / table.gap
-    assert by_name["all"].delivered == pytest.approx(expected, abs=1e-4)
-    assert [row.score for row in judged if row.method == "temperature"] != [
-        row.score for row in judged if row.method == "all"
-    ]  # the mixture is trained, not the set that it uses
-    assert by_name["all"].chosen == 1
-    assert by_name["single"].chosen == 0
 
 
 def hand_made(report: dict[tuple[str, ...], list[float]], shares=(0, 1)) -> TruthTable:

@@ -165,7 +165,7 @@ def print_standings(standings: Sequence[Standing]) -> None:
     console = Console()
     for truth in dict.fromkeys(row.truth for row in standings):
         rows = [row for row in standings if row.truth == truth]
-        done = sorted((row for row in rows if not row.failed), key=lambda row: row.regret)
+        done = sorted((row for row in rows if row.seeds), key=lambda row: row.regret)
         columns = [
             Column("method", [row.method for row in done], right=False),
             Column("regret ± 95 %", [fixed(row.regret, 4) + half(row.regret, row.high, 4) for row in done]),
@@ -174,7 +174,10 @@ def print_standings(standings: Sequence[Standing]) -> None:
             Column("rank", [f"{fixed(row.rank, 1)} of {row.subsets}" for row in done]),
         ]
         if any(math.isfinite(row.delivered) for row in rows):
-            columns.append(Column("gain delivered", [fixed(row.delivered, 2) for row in done]))
+            shares = [fixed(row.delivered, 2) + half(row.delivered, row.delivered_high) for row in done]
+            columns.append(Column("gain delivered ± 95 %", shares))
+        if len({row.seeds for row in done}) > 1:
+            columns.append(Column("seeds", [str(row.seeds) for row in done]))
         print_table(console, truth, columns, keep=3)
         for row in rows:
             if row.failed:

@@ -146,7 +146,7 @@ def place_job(
     bounded = plain if budget is None else {**plain, "budget": budget}
     wanted = {"method": method, **setup.provenance(method, bounded, seed)}
     own = base / method
-    names = [own / f"seed-{seed}", own / _variant(settings, budget) / f"seed-{seed}"]
+    names = [own / f"seed-{seed}", own / variant(settings, budget) / f"seed-{seed}"]
     free = [directory for directory in names if not _is_other_run(directory, wanted)]
     for directory in dict.fromkeys([*names, *sorted(own.glob(f"*/seed-{seed}"))]):
         if _serves(directory, wanted, budget):
@@ -192,7 +192,7 @@ def _without(values: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key != name}
 
 
-def _variant(settings: dict[str, Any], budget: float | None) -> str:
+def variant(settings: dict[str, Any], budget: float | None = None) -> str:
     """A name for settings that a file system takes: `size=2,budget=20`, or a digest of what is long or strange."""
     named = [*sorted(settings.items()), *([] if budget is None else [("budget", f"{budget:g}")])]
     parts = [f"{key}={value}" for key, value in named]

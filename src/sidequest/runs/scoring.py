@@ -6,22 +6,25 @@ returns weights of all tasks is not judged by a set that is always everything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 
 from sidequest.errors import RunMismatch, SettingsError, SidequestError, end_if_all_would_fail
+from sidequest.files import temporary_directory
 from sidequest.methods.registry import MethodChoice, Methods, choices_of
-from sidequest.numerics.statistics import mean_interval
 from sidequest.progress import Progress
 from sidequest.recipe import Phase, Recipe
-from sidequest.records.standings import Judged, Standing
+from sidequest.records.standings import Judged, StandingsRecord
+from sidequest.runs.cells import place_job, variant
 from sidequest.runs.consent import check_consent
 from sidequest.runs.finals import train_once
 from sidequest.runs.luggage import Luggage
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
+from sidequest.runs.standings import facts_of, is_noise, standing
 from sidequest.runs.truth import TruthTable
 from sidequest.search.executors import Executor, as_executor, run_jobs
 from sidequest.store import sweep
@@ -30,7 +33,10 @@ from sidequest.tasks.loading import load_suite
 
 @dataclass(frozen=True)
 class JudgeJob:
+    """label: the method's name, with the settings that are not its defaults."""
+
     choice: MethodChoice
+    label: str
     seed: int
     directory: Path | None
     train: bool = False
@@ -75,24 +81,21 @@ def judge(
     train: bool = False,
     workers: int | Executor = 1,
     progress: Progress | None = None,
-) -> tuple[list[Judged], list[Standing]]:
+) -> StandingsRecord:
     """Every method on every seed. A method that the suite's model cannot serve is reported as such, not an error.
 
     directory: keeps the runs, so that the same call continues. train: also train what each method gave, and the primary alone, on
         the same seed.
     """
     executor = as_executor(workers)
-    kept = directory if executor.shares_disk else None  # a node without this disk has nowhere to keep a run
-    choices = choices_of(methods)  # refuse bad names and settings before any work
-    jobs = [
-        JudgeJob(choice, seed, None if kept is None else kept / truth.name / name / f"seed-{seed}", train)
-        for name, choice in choices.items()
-        for seed in seeds
-    ]
+    kept = (
+        directory / truth.name if directory is not None and executor.shares_disk else None
+    )  # or a node could not keep it
+    jobs = [_job(truth.setup, choice, seed, kept, train) for choice in choices_of(methods).values() for seed in seeds]
     by_job: dict[int, Judged | str] = {}
     sweep()
     truth.setup.prepare(progress, executor)
-    labels = [f"{job.choice.name} seed {job.seed}" for job in jobs]
+    labels = [f"{job.label} seed {job.seed}" for job in jobs]
     running = None if progress is None else progress.running
     common = replace(truth, luggage=Luggage.of(truth.setup, executor))
     ended = run_jobs(judge_one, common, jobs, executor, labels=labels, failed=_failed, running=running)
@@ -102,32 +105,53 @@ def judge(
             label = result if isinstance(result, str) else f"{result.method} seed {result.seed}: {result.regret:.4f}"
             spent = sum(each.x for each in by_job.values() if isinstance(each, Judged))
             progress.job(count, len(jobs), label, result, spent)
-    results = [by_job[index] for index in range(len(jobs))]
-    standings = [
-        _standing(truth, name, [result for job, result in zip(jobs, results, strict=True) if job.choice.name == name])
-        for name in choices
-    ]
-    return [result for result in results if isinstance(result, Judged)], standings
+    return _record(truth, jobs, [by_job[index] for index in range(len(jobs))])
+
+
+def _job(setup: Setup, choice: MethodChoice, seed: int, base: Path | None, train: bool) -> JudgeJob:
+    """Refuses bad settings, and a directory of another suite, before any work."""
+    given = choice.make().settings.model_dump(mode="json", exclude_defaults=True)
+    label = f"{choice.name} {variant(given)}" if given else choice.name
+    if base is None:
+        return JudgeJob(choice, label, seed, None, train)
+    directory = place_job(base, setup, choice.name, given, seed, source=choice.source).directory
+    return JudgeJob(choice, label, seed, directory, train)
+
+
+def _record(truth: Truth, jobs: Sequence[JudgeJob], results: Sequence[Judged | str]) -> StandingsRecord:
+    facts = facts_of(truth.table)
+    standings = []
+    for label in dict.fromkeys(job.label for job in jobs):
+        own = [result for job, result in zip(jobs, results, strict=True) if job.label == label]
+        failed = next((result for result in own if isinstance(result, str)), "")
+        standings.append(standing(truth.name, label, facts, [each for each in own if isinstance(each, Judged)], failed))
+    return StandingsRecord(
+        standings=standings,
+        judged=[result for result in results if isinstance(result, Judged)],
+        tables={truth.name: facts},
+        noise=[truth.name] if is_noise(truth.table) else [],
+    )
 
 
 def judge_one(truth: Truth, job: JudgeJob) -> Judged | str:
     """One selection, judged; or why the method could not select."""
     setup = truth.setup if truth.luggage is None else truth.luggage.unpacked()
-    try:
-        recipe = select(setup, job.choice.source, settings=job.choice.settings, seed=job.seed, directory=job.directory)
-    except SidequestError as error:
-        end_if_all_would_fail(error)
-        return str(error).splitlines()[0]
-    table = truth.table
-    chosen = table.mixture_of(recipe)
-    score = alone = nan
-    if job.train:
-        single = Recipe(method="single", primary=table.primary, phases=(Phase(shares={table.primary: 1}),))
-        score = train_once(setup, recipe, job.seed, job.directory).record.score
-        alone = train_once(setup, single, job.seed).record.score
+    with _place(job) as directory:
+        try:
+            recipe = select(setup, job.choice.source, settings=job.choice.settings, seed=job.seed, directory=directory)
+        except SidequestError as error:
+            end_if_all_would_fail(error)
+            return str(error).splitlines()[0]
+        table = truth.table
+        chosen = table.mixture_of(recipe)
+        score = alone = nan
+        if job.train:
+            single = Recipe(method="single", primary=table.primary, phases=(Phase(shares={table.primary: 1}),))
+            score = train_once(setup, recipe, job.seed, directory).record.score
+            alone = train_once(setup, single, job.seed).record.score
     return Judged(
         truth=truth.name,
-        method=job.choice.name,
+        method=job.label,
         seed=job.seed,
         auxiliaries=list(chosen),
         regret=table.regret(chosen),
@@ -139,32 +163,17 @@ def judge_one(truth: Truth, job: JudgeJob) -> Judged | str:
     )
 
 
+@contextmanager
+def _place(job: JudgeJob) -> Iterator[Path | None]:
+    """Where the run is. A model that the method itself trains needs a place until it is scored."""
+    if job.directory is not None or not (job.train and job.choice.make().trains_model):
+        yield job.directory
+    else:
+        with temporary_directory("score") as place:
+            yield place
+
+
 def _failed(job: JudgeJob, error: Exception) -> str:
     """It failed by itself, ran too long, or its workers were lost: the others go on."""
     end_if_all_would_fail(error)
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-
-
-def _standing(truth: Truth, method: str, results: Sequence[Judged | str]) -> Standing:
-    judged = [result for result in results if isinstance(result, Judged)]
-    subsets = len(truth.table.subsets)
-    if not judged:
-        unknown = dict.fromkeys(("regret", "low", "high", "relative", "rank", "x"), nan)
-        return Standing(truth=truth.name, method=method, subsets=subsets, seeds=0, failed=str(results[0]), **unknown)
-    mean = mean_interval([result.regret for result in judged])
-    gap = truth.table.gap if truth.table.something_helps else nan
-    count = len(judged)
-    return Standing(
-        truth=truth.name,
-        method=method,
-        regret=mean.mean,
-        low=mean.low,
-        high=mean.high,
-        relative=mean.mean / gap,
-        rank=sum(result.rank for result in judged) / count,
-        subsets=subsets,
-        x=sum(result.x for result in judged) / count,
-        seeds=count,
-        delivered=sum(result.score - result.alone for result in judged) / count / gap,
-        chosen=sum(bool(result.auxiliaries) for result in judged) / count,
-    )
