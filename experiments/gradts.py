@@ -194,7 +194,7 @@ def show(options: Options, found: Mapping[str, Result]) -> dict[str, Any]:
     for part in plan.parts:
         mine = {key: kept for key, kept in found.items() if kept["task"].startswith(f"{part.name}/")}
         if mine:
-            results[part.name] = show_part(part, tasks, mine)
+            results[part.name] = show_part(plan, part, tasks, mine)
             draw(part, options.out)
     table = backbones(options)
     if len(table) > 1:
@@ -204,7 +204,9 @@ def show(options: Options, found: Mapping[str, Result]) -> dict[str, Any]:
     return results
 
 
-def show_part(part: TaskSet, tasks: Mapping[str, Task], found: Mapping[str, Result]) -> dict[str, Any]:
+def show_part(
+    plan: GradTSPlan, part: TaskSet, tasks: Mapping[str, Task], found: Mapping[str, Result]
+) -> dict[str, Any]:
     """Print the tables of one set of candidates and return the numbers."""
     print(f"\n{part.name} ({part.table} in form): {len(part.tasks)} tasks, scores on report in per cent")
     learned = {}
@@ -223,7 +225,7 @@ def show_part(part: TaskSet, tasks: Mapping[str, Task], found: Mapping[str, Resu
         (f"{part.name}/{primary}", method, baseline)
         for primary in able
         for method in GRADTS
-        for baseline in ("single", SINGLE_LONG, "all", "random-subset")
+        for baseline in plan.against
     ]
     if claimed := claims(found, pairs):
         print(claims_table(claimed))
