@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from sidequest.cli import app
 from sidequest.errors import DataError
 from sidequest.records.fits import FitRecord
-from sidequest.runs.fitting import fit_runs, read_runs
+from sidequest.runs.fitting import fit_runs
+from sidequest.runs.run_table import read_runs
 
 TRUTH_TABLES = Path(__file__).parents[1] / "assets" / "truth"  # of small networks: they have a signal
 TRUTH = {"pos": 0.03, "ner": 0.01, "cola": -0.02}
@@ -121,6 +122,18 @@ def test_sets_by_name_and_by_columns_are_the_same(tmp_path):
     assert {e.task: e.effect for e in first.effects} == {e.task: e.effect for e in second.effects}
 
 
+def test_what_a_tracker_exports_besides_is_no_auxiliary(tmp_path):
+    rows = [f"run-{i},{i % 2},{i // 2 % 2},{i},{0.6 + 0.1 * (i % 2)},{1 - i / 99},{300 + i}" for i in range(8)]
+    path = write(tmp_path / "runs.csv", "\n".join(["name,pos,ner,seed,eval/accuracy,eval_loss,_runtime", *rows]) + "\n")
+    runs = read_runs(path)
+    assert (runs.score, runs.tasks) == ("eval/accuracy", ("pos", "ner"))
+    assert runs.left_out == ("name", "eval_loss", "_runtime")
+    assert read_runs(path, tasks=["ner"]).tasks == ("ner",)
+    assert read_runs(path, score="eval_loss").tasks == ("pos", "ner")  # another measure is no auxiliary either
+    with pytest.raises(DataError, match=r"there is no column 'nerr'\. Did you mean 'ner'"):
+        read_runs(path, tasks=["nerr"])
+
+
 def test_amounts_are_relative_to_the_primary(tmp_path):
     text = "main,aux,score\n2,0,0.5\n2,2,0.6\n1,3,0.7\n1,0,0.51\n4,4,0.61\n"
     runs = read_runs(write(tmp_path / "runs.csv", text), primary="main")
@@ -133,7 +146,8 @@ def test_amounts_are_relative_to_the_primary(tmp_path):
     [
         ("", "runs.csv"),
         ("a,score\n", "has no rows"),
-        ("a,b\n1,2\n", "no column is called score"),
+        ("a,b\n1,2\n", "no column is called score.*Columns are a, b"),
+        ("eval/f1,eval/acc,a\n1,1,1\n", "several columns could be the score: eval/f1, eval/acc"),
         ("score,accuracy,a\n1,1,1\n", "several columns could be the score"),
         ("score\n1\n", "no auxiliary"),
         ("a,score\n1,0.5\nx,0.6\n", "line 3.*column 'a': a number is wanted, found 'x'"),

@@ -17,7 +17,8 @@ HELP = (
     "Learn from training runs made with any trainer: a table of sets or mixtures and their scores gives what each auxiliary "
     "adds, the best mixture, a verdict with intervals, and what to run next. No model is trained.\n\n"
     "One row is one run. Columns: a score; `seed` if runs share one; and for each auxiliary how much of it was used "
-    "relative to the primary (0 and 1 for sets), or a column `tasks` such as pos+ner.\n\n"
+    "relative to the primary (0 and 1 for sets), or a column `tasks` such as pos+ner. Names of runs, losses and times are left "
+    "out.\n\n"
     "Example: sidequest fit runs.csv --score accuracy -o runs/fit"
 )
 NEEDS_ARGUMENTS = True
@@ -30,15 +31,23 @@ def command(
     primary: Annotated[
         str | None, typer.Option("--primary", help="A column with the primary's own amount; others are divided by it.")
     ] = None,
+    tasks: Annotated[
+        str | None,
+        typer.Option(
+            "--tasks", help="The columns of the auxiliaries, separated by commas. Default: all other numbers."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A directory for fit.json and the page.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     from sidequest.paths import check_output_directory
-    from sidequest.runs.fitting import fit_runs, read_runs
+    from sidequest.runs.fitting import fit_runs
+    from sidequest.runs.run_table import read_runs
 
     if out is not None:
         check_output_directory(out)
-    record = fit_runs(read_runs(table, score=score, block=block, primary=primary))
+    named = [name.strip() for name in tasks.split(",") if name.strip()] if tasks is not None else None
+    record = fit_runs(read_runs(table, score=score, block=block, primary=primary, tasks=named))
     if out is not None:
         record.write(out)
     if as_json:
@@ -72,6 +81,10 @@ def _print(record: FitRecord) -> None:
         f"the primary alone: {fixed(record.alone.value)}, {fixed(record.alone.low)} to {fixed(record.alone.high)}"
     )
     typer.echo(record.verdict)
+    if record.left_out:
+        typer.echo(
+            f"no auxiliaries, by their names or values: {', '.join(record.left_out)}; --tasks names the auxiliaries"
+        )
     for warning in record.warnings:
         typer.echo(f"warning: {warning}")
     following = "; ".join(f"{one.name} (best with a chance of {one.chance:.0%})" for one in record.next)

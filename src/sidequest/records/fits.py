@@ -41,7 +41,8 @@ class MixtureGain(Part):
 class FitRecord(Record):
     """effects: by task. mixtures: the likeliest to be best first. best: the highest mean, its gain with a band over all mixtures.
     next: what to run next. lack_of_fit: p of the test that the surface misses something; None without repeated runs.
-    effects_per_amount: whether effects are for each unit of log(1 + amount), or for being used at all."""
+    effects_per_amount: whether effects are for each unit of log(1 + amount), or for being used at all. left_out: columns of the
+    table that are no auxiliaries."""
 
     FILE: ClassVar[str] = "fit.json"
     MADE_BY: ClassVar[str] = "sidequest fit"
@@ -61,6 +62,7 @@ class FitRecord(Record):
     verdict: str
     effects_per_amount: bool = False
     warnings: list[str] = []
+    left_out: list[str] = []
 
     @property
     def effect_words(self) -> str:

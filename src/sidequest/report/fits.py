@@ -44,6 +44,7 @@ def fit_page(record: FitRecord) -> FitPage:
                 f"A surface ({record.form}) over {runs}; a run lies {fixed(record.residual)} around it (standard deviation). "
                 f"The primary alone: {fixed(record.alone.value)}, {fixed(record.alone.low)} to {fixed(record.alone.high)}.",
                 "The interval of the best mixture covers all mixtures at once, because the best was chosen by looking at them.",
+                *([f"Columns that are no auxiliaries: {', '.join(record.left_out)}."] if record.left_out else []),
             ],
             warnings=[f"{warning[0].upper()}{warning[1:]}." for warning in record.warnings],
         ),
