@@ -5,15 +5,20 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterator
+import runpy
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import yaml
 from mkdocs.structure.files import File, Files
 
 LOG = Path(__file__).parents[1] / "log"
+PLAIN = ("Settings", "Checked")  # bases whose docstrings say nothing about a setting
+
+meanings = runpy.run_path(str(Path(__file__).with_name("fields.py")))["meanings"]
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -77,28 +82,36 @@ def settings() -> str:
 
 
 def _settings_of(cls: Any) -> str:
-    rows = []
+    """What the docstrings of a class of settings and of those it is made of say of each setting."""
+    bases = [base for base in cls.__mro__ if base.__module__.startswith("sidequest") and base.__name__ not in PLAIN]
+    texts = [inspect.cleandoc(vars(base).get("__doc__") or "") for base in bases]
+    prose, _ = meanings(texts[:1], cls.model_fields)
+    _, meaning = meanings(texts, cls.model_fields)
+    items = []
     for name, field in cls.model_fields.items():
-        default = "" if field.is_required() else f"`{_short(field.get_default(call_default_factory=True))}`"
-        rows.append(f"| `{name}` | `{_short(_type(field.annotation))}` | {default} |")
-    table = "| setting | type | default |\n| --- | --- | --- |\n" + "\n".join(rows)
-    about = "\n".join(f"    {line}" for line in _documentation(cls))
-    return f"{table}\n\n{about}\n"
-
-
-def _documentation(cls: Any) -> Iterator[str]:
-    """The docstrings of a class of settings and of those it is made of, each once."""
-    seen: set[str] = set()
-    for base in cls.__mro__:
-        text = (vars(base).get("__doc__") or "").strip()
-        if base.__module__.startswith("sidequest") and text and text not in seen and base.model_fields:
-            seen.add(text)
-            yield from (line.strip() for line in text.splitlines())
+        default = "" if field.is_required() else f", default `{_short(field.get_default(call_default_factory=True))}`"
+        items.append(f"- **`{name}`** (`{_type(field.annotation)}`{default}): {meaning.get(name, '')}")
+    return "\n\n".join([*prose, "\n".join(items)]) + "\n"
 
 
 def _type(annotation: Any) -> str:
-    text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
-    return re.sub(r"typing\.|Annotated\[|sidequest\.\w+\.|, FieldInfo\(.*?\)|, BeforeValidator\(.*?\)", "", text)
+    """A type as a reader would say it: the values of a choice, without the bounds that are checked."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if annotation is type(None):
+        return "none"
+    if origin is Annotated:
+        return _type(inner[0])
+    if origin in (Union, UnionType):
+        return " or ".join(map(_type, inner))
+    if origin is Literal:
+        return " or ".join(map(str, inner))
+    if origin is tuple and Ellipsis in inner:
+        return f"list of {_type(inner[0])}"
+    if origin is tuple:
+        return f"({', '.join(map(_type, inner))})"
+    if origin is dict:
+        return f"{_type(inner[1])} by name"
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 def _short(value: Any) -> str:

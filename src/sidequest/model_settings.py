@@ -25,7 +25,10 @@ AUTO = "auto"  # in a suite file or on the command line: `convnet` for a suite o
 
 
 class ModelSettings(Settings):
-    """Base of the settings of all kinds of models. kind: the name of the kind."""
+    """Base of the settings of all kinds of models.
+
+    kind: the name of the kind.
+    """
 
     kind: str
 
@@ -33,7 +36,8 @@ class ModelSettings(Settings):
 class EncoderSettings(ModelSettings):
     """Of models over a pretrained encoder.
 
-    encoder: a directory, a hub name, or `minilm` for the encoder of the `demo` extra. max_length: tokens; what is longer is cut.
+    encoder: a directory, a hub name, or `minilm` for the encoder of the `demo` extra.
+    max_length: tokens that are read of a text; what is longer is cut.
     """
 
     encoder: str = "minilm"
@@ -41,7 +45,13 @@ class EncoderSettings(ModelSettings):
 
 
 class LoraSettings(Settings):
-    """Low-rank adapters through `peft` (extra `peft`)."""
+    """Low-rank adapters through `peft` (extra `peft`).
+
+    r: the rank.
+    alpha: the factor on an update, divided by the rank.
+    dropout: on the adapters' inputs.
+    targets: names of the modules that get an adapter; None: those that `peft` knows for the architecture.
+    """
 
     r: int = Field(8, ge=1, le=4096)
     alpha: int = Field(16, ge=1, le=10**6)
@@ -52,13 +62,16 @@ class LoraSettings(Settings):
 class HfSettings(EncoderSettings):
     """A Hugging Face encoder, fine-tuned.
 
-    layers: how many encoder layers to keep; None: all. freeze: how many of them (with the embeddings, if at least 1) stay as they
-    were pretrained. pooling: what a head reads: `native` as the architecture has it, or the `mean` of the last states; `auto` is
-    `mean` where the encoder was trained for it (sentence-transformers), else `native`. pairing: two texts as one sequence
-    (`cross`) or each by itself (`bi`); the head then reads u, v, u⋆v, |u − v| and their cosine. start: heads start at the
-    regularised read-out of the untouched encoder, or at `random`.
+    layers: how many encoder layers to keep; None: all.
+    freeze: how many of them (with the embeddings, if at least 1) stay as they were pretrained.
+    pooling: what a head reads: `native` as the architecture has it, or the `mean` of the last states; `auto` is `mean` where the
+        encoder was trained for it (sentence-transformers), else `native`.
+    pairing: two texts as one sequence (`cross`) or each by itself (`bi`); the head then reads u, v, u⋆v, |u − v| and their
+        cosine.
+    start: heads start at the regularised read-out of the untouched encoder, or at `random`.
     precision: of training; `auto` is bfloat16 where the device computes in it, evaluation is always float32.
     dropout: None: the encoder's own.
+    lora: train low-rank adapters instead of the encoder: `r`, `alpha`, `dropout`, `targets`.
     """
 
     kind: Literal["hf"] = "hf"
@@ -75,7 +88,11 @@ class HfSettings(EncoderSettings):
 class BiLstmSettings(EncoderSettings):
     """A BiLSTM over the frozen, cached token states of an encoder.
 
-    layers: how many of the last layers' states to sum; None: all. precision: of encoding; `auto` is float32.
+    layers: how many of the last layers' states are read; None: all.
+    precision: of encoding; `auto` is float32.
+    hidden: units of each direction.
+    depth: BiLSTM layers.
+    dropout: on their inputs and outputs.
     """
 
     kind: Literal["bilstm"] = "bilstm"
@@ -87,7 +104,14 @@ class BiLstmSettings(EncoderSettings):
 
 
 class AutosemSettings(EncoderSettings):
-    """The BiLSTM of Guo et al. (2019) over the frozen, cached token states of an encoder; settings as those of `bilstm`."""
+    """The BiLSTM of Guo et al. (2019) over the frozen, cached token states of an encoder; settings as those of `bilstm`.
+
+    layers: how many of the last layers' states are read; None: all.
+    precision: of encoding; `auto` is float32.
+    hidden: units of each direction.
+    depth: BiLSTM layers.
+    dropout: on their inputs and outputs.
+    """
 
     kind: Literal["autosem"] = "autosem"
     layers: int | None = Field(None, ge=1)
@@ -100,7 +124,11 @@ class AutosemSettings(EncoderSettings):
 class PooledSettings(EncoderSettings):
     """A linear read-out of the frozen, cached sentence vectors of an encoder, and a small shared network beside it.
 
-    layers: of how many of the last layers; None: all. precision: of encoding; `auto` is float32.
+    layers: of how many of the last layers; None: all.
+    precision: of encoding; `auto` is float32.
+    hidden: units of the shared network.
+    depth: its layers.
+    dropout: in it.
     """
 
     kind: Literal["pooled"] = "pooled"
@@ -114,8 +142,12 @@ class PooledSettings(EncoderSettings):
 class ConvnetSettings(ModelSettings):
     """A small convolutional network for images.
 
-    channels: of its two convolutions. In training each image is turned by up to `rotate` degrees, made larger or smaller by up to
-    the part `zoom`, and moved by up to `shift` pixels in each direction.
+    channels: of its two convolutions.
+    hidden: units between them and the heads.
+    dropout: before and after these.
+    rotate: each image is turned by up to so many degrees in training.
+    zoom: it is made larger or smaller by up to this part.
+    shift: it is moved by up to so many pixels in each direction.
     """
 
     kind: Literal["convnet"] = "convnet"
@@ -128,7 +160,15 @@ class ConvnetSettings(ModelSettings):
 
 
 class AlphaVILSettings(ModelSettings):
-    """The convolutional network of Kourdis et al. (2020) for images; settings as those of `convnet`."""
+    """The convolutional network of Kourdis et al. (2020) for images; settings as those of `convnet`.
+
+    channels: of its two convolutions.
+    hidden: units between them and the heads.
+    dropout: before and after these.
+    rotate: each image is turned by up to so many degrees in training.
+    zoom: it is made larger or smaller by up to this part.
+    shift: it is moved by up to so many pixels in each direction.
+    """
 
     kind: Literal["alphavil"] = "alphavil"
     channels: tuple[Channels, Channels] = (10, 20)
@@ -140,7 +180,11 @@ class AlphaVILSettings(ModelSettings):
 
 
 class CustomSettings(EncoderSettings):
-    """A user's own module. factory: `file.py:function` or `package.module:function`. encoder: whose tokeniser reads texts."""
+    """A user's own module.
+
+    factory: what builds it, `file.py:function` or `package.module:function`.
+    encoder: whose tokeniser reads texts.
+    """
 
     kind: Literal["custom"] = "custom"
     factory: str | None = None

@@ -27,20 +27,50 @@ class Progress:
     """
 
     def encoding(self, done: int, total: int) -> None:
-        """Texts that a frozen encoder has turned into states."""
+        """Texts that a frozen encoder has turned into states.
+
+        Args:
+            done: Texts encoded.
+            total: Texts to encode.
+        """
 
     def training(self, done: int, total: int, best: float | None, label: str = "") -> None:
-        """Batches of the training run that is under way, and its best score on *select* so far. label: what is trained."""
+        """Batches of the training run that is under way.
+
+        Args:
+            done: Batches trained.
+            total: Batches of the whole run.
+            best: The best score on *select* so far.
+            label: What is trained.
+        """
 
     def round(self, done: int, total: int | None, entry: Mapping[str, Any], x: float) -> None:
-        """A method's round or trial has ended. entry: what it showed; x: what the selection has cost so far."""
+        """A method's round or trial has ended.
+
+        Args:
+            done: Rounds and trials that have ended.
+            total: How many there will be.
+            entry: What this one showed.
+            x: What the selection has cost so far.
+        """
 
     def job(self, done: int, total: int, label: str, result: Any, x: float) -> None:
         """A whole job has ended: a cell of a comparison, a subset of an oracle, a training of a tuning, a judged choice.
-        result: its record. x: what all jobs have cost so far."""
+
+        Args:
+            done: Jobs that have ended.
+            total: How many there are.
+            label: What it was, in words.
+            result: Its record.
+            x: What all jobs have cost so far.
+        """
 
     def running(self, jobs: Mapping[str, str]) -> None:
-        """What runs where, whenever that changes: the name of a worker → what it is at."""
+        """What runs where, whenever that changes.
+
+        Args:
+            jobs: What each worker does, by the worker's name.
+        """
 
 
 class Several(Progress):

@@ -82,13 +82,15 @@ class Subset(_Plain):
 class Phase(_Plain):
     """One stretch of training.
 
-    order: `cycle`: integer shares run as blocks (share_i batches of task i, then the next task); `shuffle`: every epoch holds
-        each task exactly in its share, in random order; `sample`: each batch's task is drawn independently.
-    shares: batches per task, relative; a task with share 0 is not trained on.
-    weights: a factor on the task's loss, 1 where absent.
-    subsets: rows of a task to use, all where absent.
-    epochs: passes over the primary's rows; None takes the trainer's setting. batches: a length in batches instead.
-    stop_early: whether training may end before the length when *select* stops improving.
+    Attributes:
+        order: `cycle`: integer shares run as blocks (share_i batches of task i, then the next task); `shuffle`: every epoch
+            holds each task exactly in its share, in random order; `sample`: each batch's task is drawn independently.
+        shares: Batches per task, relative; a task with share 0 is not trained on.
+        weights: A factor on the task's loss, 1 where absent.
+        subsets: Rows of a task to use, all where absent.
+        epochs: Passes over the primary's rows; None takes the trainer's setting.
+        batches: A length in batches instead.
+        stop_early: Whether training may end before the length when *select* stops improving.
     """
 
     order: Literal["cycle", "shuffle", "sample"] = "cycle"
@@ -171,7 +173,18 @@ class Evidence(BaseModel):
 
 
 class Recipe(_Plain):
-    """The decision: tasks, mixture, weights, instances and their order, with the evidence for it."""
+    """The decision: tasks, mixture, weights, instances and their order, with the evidence for it.
+
+    Attributes:
+        version: Of the file's format.
+        method: The name of the method that decided.
+        primary: The task to improve.
+        phases: What to train on, one stretch after another.
+        evidence: What the method found; `notes` and `figures` of it are shown on the page.
+        cost: What the decision cost.
+        provenance: Where it comes from: suite, seed, settings, and the content of the data.
+        verdict: The decision in words.
+    """
 
     version: Literal[1] = VERSION
     method: str

@@ -60,15 +60,23 @@ class TrainSettings(Settings):
         batches between them, it never takes any away, so every method's primary sees its data equally often.
     steps: the same length in batches of the primary, instead of `epochs`.
     evaluations: how often *select* is evaluated in a phase, besides once before any training; None: once per primary epoch.
+    batch_size: rows of one step.
+    eval_batch_size: rows of one forward pass in evaluation and prediction; it changes no result.
+    learning_rate: of the optimiser; None takes the model's own default.
+    optimizer: `adamw` or `sgd`.
+    momentum: of `sgd`.
+    weight_decay: of the optimiser, for all weights but biases and normalisations.
+    warmup: the share of the steps over which the learning rate rises from 0.
+    decay: how the learning rate goes on after that: `linear` or `cosine` to 0, or `constant`.
+    layer_decay: hf: each layer of the encoder learns at the rate of the layer above it times this; 1: all at one rate.
+    clip: the largest norm of a step's gradients; None: no clipping.
     patience: evaluations on *select* without a new best before training stops; None: never stop early.
     keep: which model of the last phase is the result: the `best` on *select*, or the `last`. A small *select* chooses badly.
-    learning_rate: None takes the model's own default.
-    layer_decay: hf: each layer of the encoder learns at the rate of the layer above it times this; 1: all at one rate.
+    max_batches: an upper bound on the batches of one phase, for suites whose auxiliaries dwarf the primary.
     loss_scale: a factor per task name on top of a recipe's weights.
     micro_batch: rows of one forward pass; a step still sees `batch_size` rows, whose gradients are added up. None: all at once.
     recompute: compute activations again in the backward pass instead of keeping them (hf): less memory, a third more time.
     compile: make kernels for this network, on a GPU (`torch.compile`).
-    max_batches: an upper bound on the batches of one phase, for suites whose auxiliaries dwarf the primary.
     """
 
     epochs: float = Field(3.0, gt=0, le=1e6)

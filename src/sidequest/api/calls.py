@@ -48,15 +48,28 @@ def compare(
 ) -> ComparisonResult:
     """Compare methods over seeds: each selects on *select*, trains, and is scored on *report*.
 
-    suite: a `Suite`, the path of a suite file, or a `Setup`. methods: names, classes, objects (`AutoSeM(trials=8)`), or
-        settings by name; the baselines and controls are always there.
-    model: a kind (`"pooled"`), or settings. train: settings. seeds: how many, or which.
-    directory: keeps every run: the same call goes on, and methods and seeds can be added. Default: one under `runs/`, named
-        after the suite and the content of all that decides the results.
-    budget: the most that a selection may cost, in single-task runs. workers: processes, one torch thread each, or an
-        `Executor`; a script that uses more than one starts its work under `if __name__ == "__main__":`.
-    allow_code: whether a suite file may name code that builds the model; what `model` names always may.
-    track: `tensorboard`, `mlflow`, `wandb`. progress: bars on the error stream, or a listener of your own.
+    Args:
+        suite: A `Suite`, the path of a suite file, or a `Setup`.
+        methods: Names, classes or objects (`AutoSeM(trials=8)`), or settings by name. The baselines and controls are always
+            there.
+        model: A kind (`"pooled"`), or settings as a dictionary or an object.
+        train: Settings of the training, as a dictionary or an object.
+        seeds: How many, or which.
+        directory: Keeps every run: the same call continues, and methods and seeds can be added. By default one under `runs/`,
+            named after the suite and the content of all that decides the results.
+        budget: The most that a selection may cost, in single-task runs.
+        workers: Processes with one torch thread each, or an `Executor`. A script that uses more than one starts its work under
+            `if __name__ == "__main__":`.
+        track: Trackers to log to: `tensorboard`, `mlflow`, `wandb`.
+        progress: Bars on the error stream, or a listener of your own.
+        command: How the comparison was asked for, for its page.
+        allow_code: Whether a suite file may name code that builds the model; what `model` names always may.
+
+    Returns:
+        The table, the verdict and the best choice.
+
+    Raises:
+        SidequestError: Something that was given is wrong; the message lists all of it, before any work.
     """
     check_trackers(track)
     setup, chosen = as_setup(suite, model, train, allow_code=allow_code), choices_of(methods)
@@ -111,10 +124,28 @@ def select(
 ) -> Selection:
     """Let one method choose: its decision as a recipe, which can be trained.
 
-    suite, model, train, directory, budget, track, progress: as for `compare`. method: a name, `file.py:Class`, class or object;
-        settings: of a method that is not an object.
-    workers: how many of the method's training runs go on at once, or an `Executor`. storage: a database URL for the ledger of
-    trials.
+    Args:
+        suite: A `Suite`, the path of a suite file, or a `Setup`.
+        method: A name, `file.py:Class`, a class or an object.
+        settings: Settings of a method that is not given as an object.
+        model: A kind (`"pooled"`), or settings as a dictionary or an object.
+        train: Settings of the training, as a dictionary or an object.
+        seed: Decides initial weights, order and every draw.
+        directory: Keeps the run: the same call continues or finds it. By default one under `runs/`, named after the suite, the
+            method and the content of all that decides the result.
+        budget: The most that the selection may cost, in single-task runs.
+        workers: How many of the method's training runs go on at once, or an `Executor`.
+        storage: A database URL for the ledger of trials; several processes with the same URL share one search.
+        track: Trackers to log to: `tensorboard`, `mlflow`, `wandb`.
+        progress: Bars on the error stream, or a listener of your own.
+        command: How the selection was asked for, for its page.
+        allow_code: Whether a suite file may name code that builds the model; what `model` names always may.
+
+    Returns:
+        The decision, from which a model can be trained.
+
+    Raises:
+        SidequestError: Something that was given is wrong; the message lists all of it, before any work.
     """
     check_trackers(track)
     setup, choice = as_setup(suite, model, train, allow_code=allow_code), MethodChoice.of(method, settings)

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 class Model:
     """A model that `train` exported, or that `load` found.
 
-    directory: where its files are. task: what it predicts. select, report: its scores when it was trained, if they are known.
+    Attributes:
+        directory: Where its files are.
+        task: The name of the task that it predicts.
+        labels: The task's labels, in the order of its probabilities.
+        select: Its scores on *select* when it was trained, if they are known.
+        report: Its scores on *report* when it was trained, if they are known.
     """
 
     def __init__(self, predictor: Predictor, directory: Path, scores: ScoresRecord | None = None) -> None:
@@ -35,7 +40,12 @@ class Model:
 
     @classmethod
     def load(cls, directory: str | Path, *, factory: str | None = None) -> Model:
-        """A model directory. factory: for a `custom` model, the user's function that builds it, `file.py:function`."""
+        """A model from its directory.
+
+        Args:
+            directory: What `train` or `save` wrote.
+            factory: For a `custom` model, the function that builds it, as `file.py:function`.
+        """
         from sidequest.models.predictor import Predictor
 
         place = Path(directory).expanduser()
@@ -52,8 +62,10 @@ class Model:
     def predict(self, data: Any, *, probabilities: bool = True) -> pd.DataFrame:
         """What the model says of each row: `label`, `labels`, `choice`, `value` or `tags`, and `probability_LABEL` columns.
 
-        data: a DataFrame, a mapping of columns, an Arrow table, a dataset or the path of a file, with the columns that the model
-            was trained on; others are not looked at. The index of a DataFrame is kept.
+        Args:
+            data: A DataFrame, a mapping of columns, an Arrow table, a dataset or the path of a file, with the columns that the
+                model was trained on; others are not looked at. The index of a DataFrame is kept.
+            probabilities: Whether to add the columns of probabilities.
         """
         import pandas as pd
 
@@ -62,7 +74,11 @@ class Model:
         return pd.DataFrame(flat_columns(said), index=index)
 
     def score(self, data: Any) -> dict[str, float]:
-        """Every metric of the task over the rows of `data` that have labels."""
+        """Every metric of the task over the rows that have labels.
+
+        Args:
+            data: As for `predict`, with the column of labels.
+        """
         predicted = self._predict(data)
         if predicted.scores is None:
             raise SettingsError(f"these rows cannot be scored: {predicted.rows.unscored or 'they have no labels'}")
@@ -75,7 +91,11 @@ class Model:
         return predict_rows(self._predictor, new_rows(table, task))
 
     def save(self, directory: str | Path) -> Path:
-        """Copy the model's files to a directory of their own, from which `load` and `sidequest predict` read it."""
+        """Copy the model's files to a directory of their own, from which `load` and `sidequest predict` read it.
+
+        Args:
+            directory: A new directory, an empty one, or one with another model, which is replaced.
+        """
         place = Path(directory).expanduser()
         if place.exists() and (not place.is_dir() or any(place.iterdir())) and not (place / "sidequest.json").is_file():
             raise SettingsError(f"{place}: holds something else than a model; give another directory")
@@ -85,5 +105,10 @@ class Model:
 
 
 def load(directory: str | Path, *, factory: str | None = None) -> Model:
-    """A trained model from its directory."""
+    """A trained model from its directory.
+
+    Args:
+        directory: What `train` or `save` wrote.
+        factory: For a `custom` model, the function that builds it, as `file.py:function`.
+    """
     return Model.load(directory, factory=factory)

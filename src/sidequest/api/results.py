@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 class Selection:
     """A method's decision: what to train on.
 
-    recipe: the decision with its evidence, cost and provenance. directory: the run's, with its page.
+    Attributes:
+        recipe: The decision with its evidence, cost and provenance.
+        setup: The suite, the model and the training settings that it was made with.
+        directory: The run's directory, with its page.
+        page: Where the page is, or why it could not be written.
     """
 
     def __init__(
@@ -69,9 +73,15 @@ class Selection:
     ) -> Model:
         """Train the final model, score it once on *report*, and export it.
 
-        model, train: other settings than the decision was made with: choose with a cheap model, train the real one.
-        all_rows: learn from *select*, too, now that nothing is left to choose.
-        directory: default: the run's own, `final` of a comparison's, or one inside for another model.
+        Args:
+            model: Another model than the decision was made with: choose with a cheap one, train the real one.
+            train: Other training settings than the decision was made with.
+            seed: Another seed than the decision's.
+            directory: Where the model goes. By default the run's own directory, `final` in a comparison's, or one inside for
+                another model.
+            calibrate: Fit the temperature of the model's probabilities on *select*.
+            all_rows: Learn from *select*, too, now that nothing is left to choose.
+            progress: Bars on the error stream, or a listener of your own.
         """
         from sidequest.api.calls import listening
         from sidequest.runs.setup import plain_model, plain_train
@@ -94,7 +104,10 @@ class Selection:
 class ComparisonResult:
     """A comparison that is done: methods over seeds, with intervals, costs and a verdict.
 
-    record: everything that `comparison.json` holds. directory: with the page and every run.
+    Attributes:
+        record: Everything that `comparison.json` holds.
+        setup: The suite, the model and the training settings.
+        directory: The directory with the page and every run.
     """
 
     def __init__(self, record: Comparison, setup: Setup, directory: Path) -> None:
@@ -120,7 +133,11 @@ class ComparisonResult:
         return pd.DataFrame([_plain(row, self.record.baseline) for row in self.record.rows])
 
     def page(self, path: str | Path | None = None) -> Path:
-        """Where the page is; with a path, a copy of it there: one file that needs nothing else."""
+        """Where the page is: one file that needs nothing else.
+
+        Args:
+            path: Where to put a copy of it.
+        """
         from sidequest.report.page import PAGE, write_page
 
         own = self.directory / PAGE

@@ -30,10 +30,18 @@ class Suite(LoadedSuite):
             candidates={"other": Task("other", "other.jsonl", text="body", label="stars"), "sst2": "glue/sst2"},
         )
 
-    primary, candidates: tasks, or what `Task` takes as data. A candidate is called by its key. goal: `primary` asks for the best
-        primary score, `average` for the best mean over all tasks. seed: of carved splits and samples.
-    model, train: defaults for `compare` and `select`, as in a suite file. drop_overlap: leave out train rows that are rows of the
-        primary's select or report split.
+    Args:
+        name: What the suite is called, on the page and in the default run directory.
+        primary: The task to improve: a `Task`, or what `Task` takes as data. With `tasks`, its name.
+        candidates: The other tasks, by name, or as a list of `Task`s.
+        goal: `primary` asks for the best score of the primary, `average` for the best mean over all tasks.
+        seed: Decides carved splits and samples; it is not the training seed.
+        model: Defaults of `compare` and `select` for the model, as in a suite file.
+        train: Defaults of `compare` and `select` for the training, as in a suite file.
+        drop_overlap: Leave out train rows that are also rows of the primary's select or report split.
+        tasks: Tasks that have been read already, by name, instead of `candidates`.
+        defaults: The sections `model` and `train` of a suite file, instead of the two arguments.
+        path: The suite file that it was read from.
     """
 
     def __init__(
@@ -71,14 +79,23 @@ class Suite(LoadedSuite):
         super().__init__(name, dict(tasks), primary, goal, seed, defaults, path)
 
     def check(self, *, rows: bool = False) -> CheckReport:
-        """Problems of the data and facts about it, as `sidequest check` shows them."""
+        """Problems of the data and facts about it, as `sidequest check` shows them.
+
+        Args:
+            rows: List every row that a warning is about, not only the first.
+        """
         from sidequest.models.token_limit import section_limit
 
         return check_suite(self, rows=rows, limit=section_limit)
 
 
 def load_suite(source: str | Path, primary: str | None = None) -> Suite:
-    """A suite from a suite file, or an embedded one (`digits`, `planted`) by name. primary: another one than the file says."""
+    """A suite from a suite file, or an embedded one by name.
+
+    Args:
+        source: The path of a suite file, or `digits` or `planted`.
+        primary: Another primary than the file says.
+    """
     return as_suite(loading.load_suite(source, primary))
 
 

@@ -27,12 +27,16 @@ SPLIT_NAMES = {"train": ("train",), "select": ("select", "validation", "dev"), "
 class Task:
     """A dataset, and which of its columns are what.
 
-    data: the train rows: a DataFrame, a mapping of columns, an Arrow table, a `datasets.Dataset`, or the path of a file. A
-        `datasets.DatasetDict` has several splits at once. The name of a known dataset (`glue/sst2`) needs no columns.
-    select, report: further splits; what is missing is carved from train.
-    objective: classification, multi-label, regression, tagging or multiple-choice; None: guessed from the columns, and said in
-        the task's notes.
-    named: the columns (`text="body"`, `label="stars"`) and whatever else a task of a suite file may say (`metric`, `limit`, …).
+    Args:
+        name: What the task is called.
+        data: The train rows: a DataFrame, a mapping of columns, an Arrow table, a `datasets.Dataset`, or the path of a file.
+            A `datasets.DatasetDict` has several splits at once. The name of a known dataset (`glue/sst2`) needs no columns.
+        select: Rows to choose by, in any of these forms; by default they are carved from train.
+        report: Rows that only the final score sees; for a primary they are carved from train by default.
+        objective: `classification`, `multi-label`, `regression`, `tagging` or `multiple-choice`; by default it is guessed from
+            the columns, and the task's notes say so.
+        **named: The columns (`text="body"`, `label="stars"`) and whatever else a task of a suite file may say (`metric`,
+            `limit`, …).
     """
 
     def __init__(
@@ -63,7 +67,12 @@ class Task:
         return f"Task({self.name!r}, {data}{named})"
 
     def load(self, *, primary: bool = False, seed: int = 0) -> LoadedTask:
-        """Read it. primary: whether it needs a *report* split, carved from train if it has none."""
+        """Read the data.
+
+        Args:
+            primary: Whether the task needs a *report* split, which is carved from train if there is none.
+            seed: Decides what is carved.
+        """
         if isinstance(self.data, str | Path) and not Path(self.data).expanduser().exists():
             return self._known_dataset(str(self.data), primary, seed)
         tables = self._tables()

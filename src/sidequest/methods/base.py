@@ -59,8 +59,11 @@ class NoSettings(Settings):
 
 
 class PaperSettings(Settings):
-    """Of a method whose defaults differ from its paper's values. as_published: the paper's value for every setting that is not
-    given. A class lists those values in `PUBLISHED`; one that inherits from several has all of theirs."""
+    """Of a method whose defaults differ from its paper's values: a class lists those in `PUBLISHED`, and one that inherits from
+    several has all of theirs.
+
+    as_published: the paper's value for every setting that is not given.
+    """
 
     PUBLISHED: ClassVar[dict[str, Any]] = {}
 
@@ -79,15 +82,20 @@ class PaperSettings(Settings):
 class Plan(BaseModel):
     """A training run that a method asks for: phases and a seed. Its score is the primary's best on *select*.
 
-    label: shown while it runs. note: plain data that the method wants back in `tell`. Neither decides the score.
-    measure: `metric`: the best model is kept, and its metric is the score. `truth`: a probe. The run goes to its end, and the
-        score is the mean log-likelihood of the truth of *select*'s rows after one temperature, over the last evaluations; the
-        result then has it for each row. It is continuous and bounded, so a short run on few rows says more by it.
-        `read-out`: nothing is trained; the same of the plain linear read-out of the model's features, where it has one.
-    hold_out: of a `truth` plan. So many rows of the primary's train, the same in every run, are not learned from; the result has
-        them too, after those of *select*.
-    permuted: tasks whose train targets are shuffled among their rows, with the seed of the shuffle: a control that shows what
-        any training beside the primary does. It exists only while the run lasts.
+    Attributes:
+        phases: What to train on.
+        seed: Of the training.
+        label: Shown while it runs; it does not decide the score.
+        note: Plain data that the method wants back in `tell`; it does not decide the score either.
+        measure: `metric`: the best model is kept, and its metric is the score. `truth`: a probe. The run goes to its end, and
+            the score is the mean log-likelihood of the truth of *select*'s rows after one temperature, over the last
+            evaluations; the result then has it for each row. It is continuous and bounded, so a short run on few rows says more
+            by it. `read-out`: nothing is trained; the same of the plain linear read-out of the model's features, where it has
+            one.
+        hold_out: Of a `truth` plan: this many rows of the primary's train, the same in every run, are not learned from; the
+            result has them too, after those of *select*.
+        permuted: Tasks whose train targets are shuffled among their rows, with the seed of the shuffle: a control that shows
+            what any training beside the primary does. It exists only while the run lasts.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -106,7 +114,25 @@ StateT = TypeVar("StateT", bound=State)
 
 
 class Method(ABC, Generic[SettingsT, StateT]):
-    """A selection method with its settings; see the module's docstring for the lifecycle."""
+    """A selection method with its settings; see the module's docstring for the lifecycle.
+
+    Args:
+        settings: The method's own settings object.
+        seed: Decides every draw of the method.
+        **named: Settings by name instead: `AutoSeM(trials=8)`.
+
+    Attributes:
+        name: What it is called on the command line: small letters and digits with single hyphens between.
+        summary: One line for `sidequest methods`.
+        paper: Whose method it is.
+        cost: What a decision costs, in single-task training runs.
+        returns: What it decides: `tasks`, `mixture`, `weights`, `rows`.
+        requires: The powers that a learner must have, as protocols.
+        trains_model: Whether the model in the learner is itself a result.
+        anytime: Whether the recipe means something after any number of calls.
+        Settings: The class of its settings.
+        State: The class of its state.
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str]

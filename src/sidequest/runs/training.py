@@ -66,12 +66,18 @@ def train_recipe(
 ) -> Trained:
     """Train on the recipe's phases; with a directory, export the model there and continue a killed training.
 
-    trained: weights that the method itself has trained and saved (`Method.trains_model`); they are taken as they are.
-    calibrate: fit the temperature of the exported model's probabilities on *select*.
-    all_rows: learn from *select*, too (`Setup.with_all_rows`); it then has no scores. Where *select* says which moment
-        of a training is kept, a training without it comes first, and the second ends there.
-    progress: told of the batches trained.
-    The model exported is the best on *select* or the last (`train.keep`); *report* is looked at once, at the end.
+    The model exported is the best on *select* or the last (`train.keep`); *report* is evaluated once, at the end.
+
+    Args:
+        setup: The suite with the model and the training settings.
+        recipe: The decision.
+        seed: Decides initial weights, order and every draw.
+        directory: Where the model goes.
+        trained: Weights that the method itself has trained and saved (`Method.trains_model`); they are taken as they are.
+        progress: Told of the batches trained.
+        calibrate: Fit the temperature of the exported model's probabilities on *select*.
+        all_rows: Learn from *select*, too (`Setup.with_all_rows`); it then has no scores. Where *select* says which moment
+            of a training is kept, a training without it comes first, and the second ends there.
     """
     if all_rows:
         if calibrate:

@@ -88,9 +88,12 @@ class CheckReport:
 def check_suite(source: str | Path | Suite, *, rows: bool = False, limit: FindLimit | None = None) -> CheckReport:
     """Check a suite file, an embedded suite by name, or a suite built in Python.
 
-    limit: how many tokens the model of a suite reads (see `models.token_limit`); without it, words are counted.
-    rows: list every row that a warning is about, not only the first. Tasks that could be read are checked, and compared with
-    each other, even if something is wrong with others.
+    Tasks that could be read are checked, and compared with each other, even if something is wrong with others.
+
+    Args:
+        source: What to check.
+        rows: List every row that a warning is about, not only the first.
+        limit: How many tokens the model of a suite reads (see `models.token_limit`); without it, words are counted.
     """
     problems = Problems()
     loaded = LoadedSuite.of(source) if isinstance(source, Suite) else load_suite_with_problems(source, problems)

@@ -32,9 +32,11 @@ Column = Any  # pa.Array for text, np.ndarray for images: Arrow has no type stub
 class Examples:
     """Rows of a task: input columns, a target per row, and a stable id per row.
 
-    target: int64 [n] (class or choice index), uint8 [n, labels] (multi-label: 1 where a row has the label), float64 [n]
-        (regression), Arrow list<int64> [n] (tag indices per token), or None for rows to predict.
-    ids: int64 [n], the row's number in its source (0-based); an id names the same row in every split and subset.
+    Attributes:
+        columns: The inputs by canonical name: Arrow for text, numpy for images.
+        target: int64 [n] (class or choice index), uint8 [n, labels] (multi-label: 1 where a row has the label), float64 [n]
+            (regression), Arrow list<int64> [n] (tag indices per token), or None for rows to predict.
+        ids: int64 [n], the row's number in its source (0-based); an id names the same row in every split and subset.
     """
 
     columns: Mapping[str, Column]

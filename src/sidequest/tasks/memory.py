@@ -32,10 +32,18 @@ def make_task(
     seed: int = 0,
     **spec: Any,
 ) -> Task:
-    """A task from data in memory: each split a mapping of lists or arrays, a DataFrame, an Arrow table or a Hugging Face dataset.
+    """A task from data in memory, read at once.
 
-    Columns with canonical names (`text`, `text_b`, `choices`, `tokens`, `tags`, `image`, `label`) need no naming; others are
-    named as in a suite file (`text="body"`), and so are `labels`, `metric`, `kind`, `limit` and the rest of `TaskSpec`.
+    Args:
+        name: What the task is called.
+        objective: `classification`, `multi-label`, `regression`, `tagging` or `multiple-choice`.
+        train: Rows: a mapping of lists or arrays, a DataFrame, an Arrow table or a Hugging Face dataset.
+        select: Rows to choose by; by default they are carved from train.
+        report: Rows that only the final score sees.
+        primary: Whether the task needs a *report* split, which is carved from train if there is none.
+        seed: Decides what is carved.
+        **spec: Columns as in a suite file (`text="body"`), and `labels`, `metric`, `kind`, `limit` and the rest of `TaskSpec`.
+            Columns with canonical names (`text`, `text_b`, `choices`, `tokens`, `tags`, `image`, `label`) need no naming.
 
     >>> task = make_task("mood", "classification", {"text": ["good", "bad", "fine", "awful"], "label": [1, 0, 1, 0]})
     >>> task.labels, len(task.train), len(task.splits["select"])

@@ -22,10 +22,14 @@ def check_learner(
 ) -> None:
     """Check that learners made by `make(seed)` keep the contract. Each seed must give a learner that has not been trained.
 
-    make: a module-level function (or `functools.partial` of one), so that a fresh process finds it: there a learner that was
-        saved here is loaded and must train on to the same bits. `fresh_process=False` leaves that part out.
-    make_with: makes a learner, by seed, for the primary and only some of the candidates; with it, it is also checked that
-        training does not depend on which other tasks there are.
+    Args:
+        make: Makes a learner from a seed. A module-level function (or `functools.partial` of one), so that a fresh process
+            finds it.
+        make_with: Makes a learner from some of the candidates and a seed; with it, it is also checked that training does not
+            depend on which other tasks there are.
+        n_batches: How many batches are trained at a time.
+        fresh_process: Whether a learner that was saved here is loaded in a fresh process, where it must train on to the same
+            bits.
     """
     _is_a_learner(make(0))
     _looks_without_touching(make, n_batches)

@@ -72,8 +72,15 @@ def check_method(
     trials end changes them; settings stay as they are; the
     method does not make more calls than its `total` says, and no work if its `cost` is "0x"; one candidate or none will do.
 
-    settings: small ones, so that the check is quick. make_learner: a module-level function, so that a fresh process finds it.
-    budget_x: what the method says that it costs at most, in x.
+    Args:
+        method: Its name or class.
+        settings: Small ones, so that the check is quick.
+        make_learner: Makes a learner from candidates and a seed. A module-level function, so that a fresh process finds it.
+        budget_x: What the method says that it costs at most, in x.
+        fresh_process: Whether to compare with a run in a fresh process, which takes a second or two.
+
+    Returns:
+        The recipe of the first run.
     """
     cls = get_method(method) if isinstance(method, str) else checked(method, "method")
     parse(cls.Settings, settings or {}, cls.__name__)

@@ -18,8 +18,9 @@ from sidequest.settings import TrainSettings
 class AlphaVILSettings(ReweightingSettings):
     """
     alpha_steps: s of Algorithm 1. 0: the changes are taken as they are, and every weight stays 1.
-    alpha_rate, alpha_momentum: of the SGD that tunes α. The paper has 0.005 and 0.5 for 100 epochs of images, 0.001 and 0.5 for
-        text. `auto`: the more the fewer epochs there are to move the weights in, 0.5 / epochs, between 0.005 and 0.05.
+    alpha_rate: of the SGD that tunes α. The paper has 0.005 for 100 epochs of images, 0.001 for text. `auto`: the more the fewer
+        epochs there are to move the weights in, 0.5 / epochs, between 0.005 and 0.05.
+    alpha_momentum: of the same SGD; the paper has 0.5.
     tuning_rows: an α-step looks at all of *select* if it has at most this many rows, otherwise at this many of a fresh shuffle.
     optimizer_state: `kept`: each task's optimiser goes on from epoch to epoch; `fresh`: it starts again in each.
     weight_on: `loss`: a task's share of the weight multiplies its loss, as in the paper; `rate`: its learning rate. For SGD they

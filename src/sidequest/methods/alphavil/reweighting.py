@@ -16,8 +16,8 @@ from sidequest.settings import TrainSettings
 
 class ReweightingSettings(PaperSettings):
     """
-    epochs: epochs of the method, each of which ends with a look at *select*. None: so many that the primary's rows are seen as
-        often as `train.epochs` says.
+    epochs: epochs of the method, each of which ends with an evaluation on *select*. None: as many as show the primary's rows
+        as often as `train.epochs` says.
     fraction: ρ, the part of every task's train rows that an epoch takes: the next batches of a shuffled pass, so that over
         1/ρ epochs every row is seen once.
     floor: weights never fall below it. The papers' value; a loss weight below zero makes the model worse without bound.

@@ -28,12 +28,15 @@ MANY_TIES = 0.5
 class BanditSettings(PaperSettings):
     """gamma: how much every arm forgets in a round (Eq. 7); 0: nothing. The released code has 0.3.
     prior: (α₀, β₀) of every arm, to which it also forgets. primary_prior: where the primary's arm starts instead.
-    rounds, batches: how many rounds, of how many mini-batches.
+    rounds: how often an arm is drawn.
+    batches: mini-batches of a round.
     learning_rate: a factor on the learning rate of training, constant over all rounds. A rate that decays makes late rounds tie
         with their predecessors, and ties are rewarded. None: the schedule of training, stretched over the rounds.
     rule: which auxiliaries are selected. `top-plus`: the best `top` by expected utility and all others above
         `threshold`; `top`: the best `top`; `mean`: all above `threshold`; `credible`: all whose lower credible bound is
         above it. The last two may select none.
+    top: how many auxiliaries the rules `top` and `top-plus` always select.
+    threshold: the expected utility above which the rules `top-plus`, `mean` and `credible` select.
     utility: the posterior that is selected by. `all`: every round counts the same; `decayed`: the one that arms are drawn
         from, as in the paper, which remembers the last 1/γ rounds.
     level: probability of the credible interval.

@@ -19,8 +19,10 @@ from sidequest.recipe import Phase
 
 
 class MixingSettings(PaperSettings):
-    """trials: mixtures to try, each by a full training (the paper: 15 or 20). runs: trainings per mixture, whose mean counts.
-    max_primary, max_auxiliary: the primary's ratio is 1 to the first, an auxiliary's 0 to the second.
+    """trials: mixtures to try, each by a full training (the paper: 15 or 20).
+    runs: trainings per mixture, whose mean counts.
+    max_primary: the primary's ratio is 1 to this.
+    max_auxiliary: an auxiliary's ratio is 0 to this.
     """
 
     trials: int = Field(default=20, ge=1)
@@ -30,11 +32,13 @@ class MixingSettings(PaperSettings):
 
 
 class HedgeSettings(MixingSettings):
-    """initial: how many of the trials come first, whatever they score. design: how these are placed: `spread` fills the space and
-        begins with the primary alone, `random` draws them.
+    """initial: how many of the trials come first, whatever they score.
+    design: how these are placed: `spread` fills the space and begins with the primary alone, `random` draws them.
     choose: the mixture with the highest posterior `mean`, or with the highest `score`.
     matern: smoothness of the kernel.
-    xi, kappa: of PI and EI, and of UCB, in deviations of the scores. eta: how sharply the portfolio follows its gains.
+    xi: the improvement that PI and EI ask for, in standard deviations of the scores.
+    kappa: how many posterior standard deviations UCB adds to the mean.
+    eta: how sharply the portfolio follows its gains.
     pending: trainings that may be under way at once after the design. Each mixture is decided without the scores of the
         `pending` - 1 before it, with one worker too: more workers find the same, sooner. docs/scaling.md says what it costs.
     """

@@ -20,8 +20,11 @@ DECIMALS = 6
 
 
 class FladSettings(Settings):
-    """bandit: `exp3` (EXP3-FLAD) or `ucb1` (UCB1-FLAD). smoothing: the weight of the newest reward in UCB1's moving average.
-    round_steps: turns per round. steps: turns of the run; None: as many as the primary has batches in a training."""
+    """bandit: `exp3` (EXP3-FLAD) or `ucb1` (UCB1-FLAD).
+    smoothing: the weight of the newest reward in UCB1's moving average.
+    round_steps: turns per round.
+    steps: turns of the run; None: as many as the primary has batches in a training.
+    """
 
     bandit: Literal["exp3", "ucb1"] = "exp3"
     smoothing: float = Field(0.1, gt=0, le=1)

@@ -43,7 +43,9 @@ BINS = np.linspace(-1, 1, 41)  # of the histograms of rows' τ in the evidence
 
 
 class ThresSettings(RankingSettings):
-    """threshold: the least τ. quantile: take it at this quantile of the candidates' τ instead (0.5: the upper half)."""
+    """threshold: the least τ of a candidate that is chosen.
+    quantile: take the threshold at this quantile of the candidates' τ instead (0.5: the upper half).
+    """
 
     threshold: float = Field(0.47, ge=-1, le=1)
     quantile: float | None = Field(None, ge=0, le=1)
@@ -56,7 +58,9 @@ class TrialSettings(RankingSettings):
 
 
 class FgSettings(TrialSettings):
-    """threshold: the least τ of a row. quantile: take it at this quantile of the τ of all rows of the chosen tasks instead."""
+    """threshold: the least τ of a row that is kept.
+    quantile: take the threshold at this quantile of the τ of all rows of the chosen tasks instead.
+    """
 
     threshold: float = Field(0.42, ge=-1, le=1)
     quantile: float | None = Field(None, ge=0, le=1)

@@ -23,8 +23,8 @@ Norm = Literal["l2", "sum"]
 class RankingSettings(PaperSettings):
     """How tasks are ranked, and mixed once they are chosen.
 
-    warmup_epochs: single-task training before heads are looked at; 3 to 7 give much the same (section 3.1, footnote 5).
-    warmup_batches: an upper bound on it, for large tasks.
+    warmup_epochs: single-task training before heads are evaluated; 3 to 7 give much the same (section 3.1, footnote 5).
+    warmup_batches: an upper bound on that training, for large tasks.
     norm: what each layer of a matrix is divided by.
     cap: an auxiliary's rows per epoch of the primary, at most so many times the primary's; null: all.
     """

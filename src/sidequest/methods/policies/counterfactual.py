@@ -35,11 +35,14 @@ class CounterfactualSettings(PaperSettings):
     entropy_weights: λ of Eq. 14; each gives a policy, a training run on *select* chooses. One value needs no such runs.
     keep_logs: learn from `all` logs, or from the `latest` alone.
     estimator: `wis` (Eq. 11), `is` (Eq. 10), or `dr`, doubly robust.
-    cma_iterations, cma_population, cma_sigma: of CMA-ES, which starts at the uniform policy.
+    cma_iterations: iterations of CMA-ES, which looks for the best policy and starts at the uniform one.
+    cma_population: policies that CMA-ES tries in each iteration.
+    cma_sigma: the standard deviation of its first steps.
     least_effective_steps: fewer effective records than this give a warning. 100 bound the standard error of a reward in
         [0, 1] by 0.05.
-    steps: batches of a run; None: `train.epochs` passes (see `task_policy.run_steps`). round_steps: batches per round.
-    least_primary_share: of the recipe, when the goal is `primary`.
+    steps: batches of a run; None: `train.epochs` passes (see `task_policy.run_steps`).
+    round_steps: batches per round.
+    least_primary_share: the primary's least share in the recipe, when the goal is `primary`.
     """
 
     PUBLISHED: ClassVar[dict[str, Any]] = {"entropy_weights": (0.1, 0.15, 0.2, 0.25), "keep_logs": "latest"}

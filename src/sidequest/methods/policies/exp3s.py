@@ -19,10 +19,15 @@ CURVE_POINTS = 100  # of the policy over time that the evidence keeps
 
 
 class Exp3SSettings(PaperSettings):
-    """eta, epsilon: η and ε of Eq. 5. importance: divide a reward by the sampled policy π (Auer et al.) or by ρ (as printed).
-    reservoir: how many past rewards the scaling samples. low, high: its percentiles (Eq. 6).
-    steps: batches of the run; None: `train.epochs` passes (see `task_policy.run_steps`). round_steps: batches per round.
-    least_primary_share: of the recipe, when the goal is `primary`.
+    """eta: η of Eq. 5, the rate at which the policy moves.
+    epsilon: ε of Eq. 5, the share of the uniform policy in what is drawn.
+    importance: divide a reward by the sampled policy π (Auer et al.) or by ρ (as printed).
+    reservoir: how many past rewards the scaling samples.
+    low: the percentile of past rewards that is scaled to the lowest reward (Eq. 6).
+    high: the percentile that is scaled to the highest.
+    steps: batches of the run; None: `train.epochs` passes (see `task_policy.run_steps`).
+    round_steps: batches per round.
+    least_primary_share: the primary's least share in the recipe, when the goal is `primary`.
     result: `model`: the model of the online run is what is judged, as in the paper; `recipe`: a training by the recipe.
     """
 

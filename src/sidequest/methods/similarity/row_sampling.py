@@ -27,10 +27,13 @@ class SamplingSettings(PaperSettings):
     """How many rows, and how they are trained on.
 
     rows: of each task, set aside for a discriminator: they are never taken.
-    count, share, ladder: N as a number (10,000 if nothing is said), as a share of the rows that can be taken, or the best on
-        *select* of 0, `first`, 2·`first`, 4·`first`, … and all.
-    epochs: over the primary and the N rows. finetune_epochs: over the primary alone, after that. None: `train.epochs` in all, in
-        the paper's proportion of 3 to 5, so that the primary is seen as often as without auxiliaries.
+    count: N as a number; 10,000 if none of count, share and ladder is given.
+    share: N as a share of the rows that can be taken.
+    ladder: N is the best on *select* of 0, `first`, 2·`first`, 4·`first`, … and all.
+    first: the smallest number of rows of a ladder above 0.
+    epochs: over the primary and the N rows. None: with `finetune_epochs`, `train.epochs` in all, in the paper's proportion of 3
+        to 5, so that the primary is seen as often as without auxiliaries.
+    finetune_epochs: over the primary alone, after that. None: as for `epochs`.
     """
 
     PUBLISHED: ClassVar[dict[str, Any]] = {"epochs": 3.0, "finetune_epochs": 5.0}

@@ -35,10 +35,11 @@ MAPPED, COMPONENTS = 80, 10  # rows of each task for the map of features, and ho
 
 
 class SimilaritySettings(SamplingSettings):
-    """rows: of each task, that the discriminator learns from. discriminator_epochs: over them.
-
-    task_losses: False learns to tell tasks apart but not the tasks (section 5.3). resample: take as many rows of each auxiliary
-    as the ranking does, but at random (in-task efficacy, section 5.1). chunk: rows ranked between two saves.
+    """rows: of each task, that the discriminator learns from.
+    discriminator_epochs: passes over them.
+    task_losses: False learns to tell tasks apart but not the tasks (section 5.3).
+    resample: take as many rows of each auxiliary as the ranking does, but at random (in-task efficacy, section 5.1).
+    chunk: rows ranked between two saves.
     """
 
     rows: int = Field(500, ge=1)

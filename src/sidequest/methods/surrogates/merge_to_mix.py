@@ -25,8 +25,10 @@ Loss = Callable[[tuple[str, ...]], float]
 
 class MergeToMixSettings(Settings):
     """warmup: the part of the primary's training that comes before the updates are collected, for a shared start that can be
-    merged around. scale: the factor on the merged auxiliary updates. exhaustive: up to so many candidates every subset is looked
-    at, beyond that the best one is added as long as the loss falls."""
+        merged around.
+    scale: the factor on the merged auxiliary updates.
+    exhaustive: up to this many candidates every subset is evaluated; beyond that the best one is added as long as the loss falls.
+    """
 
     warmup: float = Field(0.3, ge=0, lt=1)
     scale: float = Field(0.5, gt=0)

@@ -19,9 +19,11 @@ from sidequest.settings import Settings
 
 
 class TaskModellingSettings(Settings):
-    """subsets: how many are trained, besides the primary alone; None: two more than there are candidates. size: candidates in
-    each; None: half of them. threshold: the coefficient that a candidate must exceed. ridge: the penalty on coefficients,
-    relative to the number of subsets."""
+    """subsets: how many are trained, besides the primary alone; None: two more than there are candidates.
+    size: candidates in each; None: half of them.
+    threshold: the coefficient that a candidate must exceed.
+    ridge: the penalty on coefficients, relative to the number of subsets.
+    """
 
     subsets: int | None = Field(None, ge=1)
     size: int | None = Field(None, ge=1)

@@ -59,9 +59,18 @@ FORMATS: dict[str, Format] = {
 def export_recipe(
     recipe: Recipe, suite: Suite, to: str, out: Path, train: TrainSettings | None = None
 ) -> tuple[list[Path], list[str]]:
-    """Write the recipe in another trainer's format into the directory `out`: the files written, and what to know about them.
+    """Write the recipe in another trainer's format.
 
-    train: how long and in what batches the recipe would be trained here.
+    Args:
+        recipe: The decision.
+        suite: The suite that it was made for.
+        to: The format: `interleave`, `jsonl`, `parquet`, `machamp`, `axolotl`, `trl`, `llama-factory` or
+            `sentence-transformers`.
+        out: The directory for the files.
+        train: How long and in what batches the recipe would be trained here.
+
+    Returns:
+        The files written, and what to know about them.
     """
     if to not in FORMATS:
         raise unknown("export format", to, FORMATS)
