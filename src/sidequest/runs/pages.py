@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from sidequest.errors import SidequestError, of_the_world
 from sidequest.model_settings import ModelSettings
 from sidequest.runs.recording import record_run
 from sidequest.tasks.suite import Suite
@@ -29,6 +30,10 @@ def write_run_page(
         record_run(directory, suite, name, command, model)
         return WrittenPage(write_page(directory))
     except Exception as error:  # the results are written: a page that cannot be drawn is no failure of the run
-        return WrittenPage(
-            problem=f"no page: {type(error).__name__}: {error}. `sidequest report {directory}` tries again"
-        )
+        return WrittenPage(problem=f"no page: {_words(error)}. `sidequest report {directory}` tries again")
+
+
+def _words(error: Exception) -> str:
+    """What went wrong; what the world did, such as a full disk, without a class of Python."""
+    known = of_the_world(error) if isinstance(error, OSError | MemoryError) else error
+    return str(known) if isinstance(known, SidequestError) else f"{type(error).__name__}: {error}"
