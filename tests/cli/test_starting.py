@@ -53,6 +53,12 @@ def test_the_list_of_methods_imports_no_learner_and_no_scipy_stats() -> None:
     assert not imported("methods") & {"torch", "transformers", "pandas", "scipy.stats"}
 
 
+def test_the_list_of_commands_says_what_each_does_in_whole_sentences(run) -> None:
+    _, text, _ = run("--help")
+    assert not re.search(r"\.\.\.$", text, re.MULTILINE)
+    assert "Validate a suite" in text
+
+
 def test_a_warning_is_a_sentence_without_a_line_of_python() -> None:
     code = (
         "import sys, warnings\n"
@@ -79,6 +85,8 @@ def test_names_of_methods_are_never_cut_and_needs_are_models(run, monkeypatch, c
     for name in METHODS:
         assert re.search(rf"│ {re.escape(name)} +│", text), name
     assert "HeadImportance" not in text
+    (exp3s,) = (line for line in text.splitlines() if " exp3s " in line)
+    assert "any" in exp3s.split("│")[3]  # every kind of model has what it needs
 
 
 @pytest.mark.integration

@@ -150,7 +150,7 @@ def test_other_training_in_the_same_directory_is_refused_before_any_work(setup, 
     compare(setup, {}, [0], tmp_path / "c")
     trainings.clear()
     other = Setup.of(setup.suite, {}, {"epochs": 2, "max_batches": 6})
-    with pytest.raises(RunMismatch, match=r"train.epochs: there 1.0, now 2.0"):
+    with pytest.raises(RunMismatch, match=r"train.epochs: there 1, now 2"):
         compare(other, {"heu-type": {}}, [0, 1], tmp_path / "c")
     assert trainings == []
     assert not (tmp_path / "c" / "heu-type").exists()

@@ -176,6 +176,8 @@ def test_another_run_in_the_same_directory_is_refused_with_the_difference(tmp_pa
 
 def test_differences_name_the_place():
     assert differences({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "c": 2}) == ["  a.b: there 1, now 3"]
+    assert differences({"e": 3.0}, {"e": 20.166666666666668}) == ["  e: there 3, now 20.17"]
+    assert differences({"e": 0.1}, {"e": 0.1 + 1e-9}) == ["  e: there 0.1, now 0.100000001"]
 
 
 def test_changed_data_is_refused_with_the_difference():

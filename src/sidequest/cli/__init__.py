@@ -162,9 +162,12 @@ def _plain_warnings() -> None:
 
 
 for module in COMMANDS:
-    app.command(name=module.NAME, help=module.HELP, no_args_is_help=module.NEEDS_ARGUMENTS)(
-        _started(module.command, resumes=module in RESUMING)
-    )
+    app.command(
+        name=module.NAME,
+        help=module.HELP,
+        short_help=module.HELP.split("\n")[0].split(". ")[0].rstrip("."),  # without one it would be cut in the middle
+        no_args_is_help=module.NEEDS_ARGUMENTS,
+    )(_started(module.command, resumes=module in RESUMING))
 
 
 @functools.cache

@@ -59,7 +59,7 @@ def command(as_json: JsonOption = False) -> None:
     for column in columns:
         table.add_column("what it does" if column == "summary" else column)
     for row in rows:
-        shown = {**row, "models": ", ".join(row["models"]) if row["needs"] else "any"}
+        shown = {**row, "models": "any" if len(row["models"]) == len(KINDS) else ", ".join(row["models"])}
         table.add_row(*(str(shown[column]) for column in ("name", *columns)))
     console.print(table)
     console.print("Controls, in every comparison; they choose nothing:")

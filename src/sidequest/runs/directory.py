@@ -54,7 +54,10 @@ def differences(before: Any, now: Any, name: str = "") -> list[str]:
         for key in sorted({*before, *now}):
             lines += differences(before.get(key), now.get(key), f"{name}.{key}" if name else key)
         return lines
-    return [] if before == now else [f"  {name}: there {before!r}, now {now!r}"]
+    if before == now:
+        return []
+    there, here = ((f"{value:.4g}" if isinstance(value, float) else repr(value)) for value in (before, now))
+    return [f"  {name}: there {before!r}, now {now!r}" if there == here else f"  {name}: there {there}, now {here}"]
 
 
 def read_run(directory: Path) -> RunRecord:
