@@ -16,6 +16,7 @@ from sidequest.tasks.task import Form, Objective, Task
 from strength_parts import plain
 from strength_parts.finetuned import FineTuning, setfit
 from strength_parts.primaries import FEW, SETFIT
+from strength_parts.table import FINAL_PREFIX
 
 WORDS = (Form.TEXT, Form.PAIR, Form.CHOICES, Form.TOKENS)
 
@@ -111,7 +112,7 @@ def _own(kind: str, forms: tuple[Form, ...], about: str, tune: int = 0, all_rows
         trained = train_recipe(setup, recipe, seed, all_rows=all_rows)
         return Outcome(trained.report, trained.select.get(task.metric))
 
-    name = f"tuned-{kind}" if tune else f"final-{kind}" if all_rows else kind
+    name = f"tuned-{kind}" if tune else f"{FINAL_PREFIX}{kind}" if all_rows else kind
     return Contender(name, about, lambda task: task.form in forms, run, settings, ours=True, warm=warm)
 
 
@@ -130,11 +131,12 @@ TUNED = (
     _own("convnet", (Form.IMAGE,), f"`single` with a convolutional network, tuned by {TRAININGS} trainings", TRAININGS),
 )
 
-# One kind for each form of task: without scores on *select* none could be chosen.
+# These have no scores on *select*: among several, the kind is chosen by its training without these rows (`table.on_select`).
 ALL = "`single`, learning from *train* and *select* (`sidequest train --all-rows`)"
 FINAL = (
     _own("pooled", SENTENCES, f"{ALL}, over frozen sentence vectors", all_rows=True),
     _own("bilstm", (Form.TOKENS,), f"{ALL}, over frozen token states", all_rows=True),
+    _own("hf", WORDS, f"{ALL}, fine-tuning", all_rows=True),
     _own("convnet", (Form.IMAGE,), f"{ALL}, with a convolutional network", all_rows=True),
 )
 

@@ -11,6 +11,7 @@ from typing import Any
 from strength_parts.journal import Cell
 
 Scores = Mapping[int, float]  # by seed
+FINAL_PREFIX = "final-"  # of a kind that learns from *select*, too
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,27 @@ def complete(rivals: Iterable[Entry]) -> list[Entry]:
     return [entry for entry in every if len(entry.cells) == most]
 
 
+def on_select(found: Mapping[str, Entry], name: str) -> float:
+    """The mean on *select* that chooses among kinds; of a final model, which has learned from these rows, that of the training
+    without them."""
+    entry = found.get(name.removeprefix(FINAL_PREFIX))
+    return -math.inf if entry is None else entry.select
+
+
 def best_kind(found: Mapping[str, Entry], own: Sequence[str]) -> Entry | None:
     """The kind with the best mean on *select*; *report* has no part in it. A tie goes to the one listed first."""
     kinds = complete(found[name] for name in own if name in found)
-    return max(kinds, key=lambda entry: entry.select, default=None)
+    return max(kinds, key=lambda entry: on_select(found, entry.contender), default=None)
+
+
+def without_final_model(table: Table, own: Sequence[str], final: Sequence[str]) -> dict[str, str]:
+    """The kind that is best on *select*, by primary, where its final model is missing and that of another kind stands for it."""
+    out = {}
+    for primary, found in table.items():
+        best, finals = best_kind(found, own), complete(found[name] for name in final if name in found)
+        if best is not None and finals and FINAL_PREFIX + best.contender not in [each.contender for each in finals]:
+            out[primary] = best.contender
+    return out
 
 
 def verdicts(table: Table, own: Sequence[str], others: Sequence[str]) -> list[Verdict]:
@@ -136,6 +154,9 @@ def markdown(
     ):
         if new == own or set(new) & set(columns):
             lines += ["", *_verdict_lines(table, title, kinds, others)]
+    if missing := without_final_model(table, own, final):
+        named = ", ".join(f"{primary} (`{kind}`)" for primary, kind in missing.items())
+        lines += [f"Here the kind that is best on *select* has no final model, and another stands for it: {named}."]
     lines += ["", _line(["seconds per cell", *columns]), _rule(1 + len(columns))]
     for primary, found in table.items():
         seconds = [f"{found[name].seconds:.1f}" if name in found else "" for name in columns]

@@ -64,6 +64,25 @@ def test_the_kind_is_chosen_on_select_and_the_alternative_on_report() -> None:
     assert verdicts(entries(swapped), ["pooled", "hf"], ["cosine", "probe"])[0].ours.contender == "hf"
 
 
+def test_a_final_model_has_the_kind_that_is_best_on_select_without_its_rows() -> None:
+    from strength_parts.table import entries, markdown, verdicts, without_final_model
+
+    own, final = ["bilstm", "hf"], ["final-bilstm", "final-hf"]
+    cells = [cell("bilstm", 0, 0.6, select=0.7), cell("hf", 0, 0.5, select=0.8), cell("probe", 0, 0.65)]
+    cells += [cell("final-bilstm", 0, 0.9), cell("final-hf", 0, 0.6)]
+    table = entries(cells)
+    assert verdicts(table, final, ["probe"])[0].ours.contender == "final-hf", "though the other is better on report"
+    assert not without_final_model(table, own, final)
+    swapped = entries([replace(each, select=None if each.select is None else 1 - each.select) for each in cells])
+    assert verdicts(swapped, final, ["probe"])[0].ours.contender == "final-bilstm"
+    partly = entries([each for each in cells if each.contender != "final-hf"])
+    assert verdicts(partly, final, ["probe"])[0].ours.contender == "final-bilstm"
+    assert without_final_model(partly, own, final) == {"p": "hf"}
+    said = "has no final model, and another stands for it: p (`hf`)."
+    assert said in markdown(partly, own, [], final, ["probe"])
+    assert said not in markdown(table, own, [], final, ["probe"])
+
+
 def test_the_overall_means_are_over_primaries_that_have_both_sides() -> None:
     from strength_parts.table import entries, overall
 
