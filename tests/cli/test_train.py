@@ -58,10 +58,22 @@ def test_a_suite_given_to_train_brings_its_own_settings(run, reviews, tmp_path):
 def test_another_model_needs_a_directory_of_its_own(run, selected):
     code, _, errors = run("train", selected, "--set", "model.hidden=7")
     assert code == 2
-    assert "needs -o" in errors
+    assert "needs a place, as in -o runs/final" in errors
     code, _, errors = run("train", selected, "--set", "gamma=1", "-o", selected)
     assert code == 2
     assert "a recipe is chosen already" in errors
+
+
+def test_a_suite_file_given_for_a_recipe_is_told_what_comes_before(run, tmp_path):
+    suite = tmp_path / "suite.yaml"
+    suite.write_text("suite: mine\nprimary: a\ntasks: {}\n")
+    code, _, errors = run("train", suite, "-o", tmp_path / "out")
+    assert code == 2
+    assert f"{suite}: is a suite file" in errors
+    assert f"sidequest select {suite} -m single -o runs/single, then sidequest train runs/single" in errors
+    code, _, errors = run("train", tmp_path / "absent.yaml", "-o", tmp_path / "out")
+    assert code == 2
+    assert "is a suite file" not in errors
 
 
 def test_lengths_of_a_recipe_are_carried_over_in_proportion(selected):
@@ -84,7 +96,10 @@ def test_a_comparison_is_trained_by_its_best_method_without_a_second_selection(r
     assert code == 0, errors
     code, text, errors = run("train", out)
     assert code == 2
-    assert "needs -o" in errors
+    assert "needs a place, as in -o runs/final" in errors
+    code, text, errors = run("train", out, "--dry-run")  # writes nothing, and needs no place
+    assert code == 0, errors
+    assert "training the recipe of single: 1" in text
     code, text, errors = run("train", out, "-o", tmp_path / "final")
     assert code == 0, errors
     assert "single, seed 0: no method is shown to help" in text

@@ -16,6 +16,7 @@ from sidequest.errors import SidequestError
 from sidequest.tasks import Suite, check_suite, load_task, make_task
 from sidequest.tasks.majority import majority_score
 from sidequest.tasks.metrics import compute
+from sidequest.tasks.rows import read_new_rows
 from sidequest.tasks.task import Form, Objective
 
 Write = Callable[[str, "str | bytes"], Path]
@@ -235,3 +236,21 @@ def test_the_best_constant_answer_is_the_best_of_all_label_sets() -> None:
         best = max(compute(metric, np.broadcast_to(labels, marks.shape), marks) for labels in every)
         assert majority_score(task) == pytest.approx(best)
     assert majority_score(make_task("r", "regression", {"text": list("abcd"), "label": [1.0, 2, 3, 4]})) is None
+
+
+@pytest.mark.parametrize(("cells", "labelled"), [(["art", "", "art;war"], [0, 1, 2]), (["", "", ""], [])])
+def test_where_rows_may_have_no_label_an_empty_cell_of_a_labelled_file_is_scored(
+    write: Write, tmp_path: Path, cells: list[str], labelled: list[int]
+) -> None:
+    texts = [f"text {i},{';'.join(topics(i)) if i % 4 else ''}" for i in range(60)]
+    write("texts.csv", "\n".join(["body,topics", *texts]))
+    spec = BASIC | {"train": "texts.csv", "label": "topics", "label_separator": ";"}
+    task = load_task("t", spec | {"allow_empty": True}, tmp_path)
+    rows = read_new_rows(write("new.csv", "\n".join(["body,topics", *(f"some text,{cell}" for cell in cells)])), task)
+    assert rows.labelled.tolist() == labelled
+    if labelled:
+        assert rows.target.tolist() == [[1, 0, 0], [0, 0, 0], [1, 0, 1]]
+    strict = write("full.csv", "\n".join(["body,topics", *(f"text {i},{';'.join(topics(i))}" for i in range(60))])).name
+    task = load_task("t", spec | {"train": strict}, tmp_path)
+    rows = read_new_rows(tmp_path / "new.csv", task)
+    assert rows.labelled.tolist() == [i for i in labelled if cells[i]], "an empty cell is a row without an answer"

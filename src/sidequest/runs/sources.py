@@ -61,6 +61,11 @@ def open_source(
     allow_code: whether files may name code that builds the model.
     """
     notes: list[str] = []
+    if source.suffix in (".yaml", ".yml") and what_is_at(source) == "file":
+        raise SettingsError(
+            f"{source}: is a suite file, and a training follows a recipe. For the primary alone: "
+            f"sidequest select {source} -m single -o runs/single, then sidequest train runs/single"
+        )
     if what_is_at(source) == "directory" and (source / Comparison.FILE).is_file():
         source, why = best_run(source)
         notes.append(why)

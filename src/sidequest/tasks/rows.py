@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from sidequest.errors import SettingsError, SidequestError
 from sidequest.settings import parse
@@ -67,7 +68,7 @@ def new_rows(table: Table, task: Task) -> NewRows:
         return NewRows(examples, table, nothing, None)
     labelled = np.arange(len(table))
     if task.objective is not Objective.TAGGING:
-        labelled = np.flatnonzero(labelled_rows(table, wanted, task.inputs["target"].get("no_label", ())))
+        labelled = np.flatnonzero(_labelled(table, wanted, task.inputs["target"]))
     if not len(labelled):
         return NewRows(examples, table, nothing, None)
     try:
@@ -75,6 +76,15 @@ def new_rows(table: Table, task: Task) -> NewRows:
     except SidequestError as error:
         return NewRows(examples, table, nothing, None, str(error))
     return NewRows(examples, table, labelled, target)
+
+
+def _labelled(table: Table, columns: Sequence[ColumnName], facts: Mapping[str, Any]) -> np.ndarray:
+    """bool [n]. Where rows may have no label (`allow_empty`), an empty cell is an answer, as in training; a file whose cells are
+    all empty waits for answers."""
+    labelled = labelled_rows(table, columns, facts.get("no_label", ()))
+    if not facts.get("allow_empty") or not labelled.any():
+        return labelled
+    return labelled | np.all([np.asarray(pc.is_valid(table.column(column))) for column in columns], axis=0)
 
 
 def read_table(path: Path, inputs: Mapping[str, Mapping[str, Any]]) -> Table:
