@@ -99,7 +99,7 @@ def test_a_comparison_is_trained_by_its_best_method_without_a_second_selection(r
     assert "needs a place, as in -o runs/final" in errors
     code, text, errors = run("train", out, "--dry-run")  # writes nothing, and needs no place
     assert code == 0, errors
-    assert "training the recipe of single: 1" in text
+    assert "training the recipe of single: " in text
     code, text, errors = run("train", out, "-o", tmp_path / "final")
     assert code == 0, errors
     assert "single, seed 0: no method is shown to help" in text

@@ -59,6 +59,7 @@ def test_rows_keep_their_order_number_and_inputs(encoders, tmp_path):
     for row in rows:
         assert float(row["probability_bad"]) + float(row["probability_good"]) == pytest.approx(1, abs=1e-5)
         assert float(row[f"probability_{row['label']}"]) >= 0.5
+    assert predict_file([tmp_path], tmp_path / "train.csv").columns() == columns  # the directory of the run will do
     with pytest.raises(SidequestError, match=r"--keep kee: .*train\.csv has no such column. Did you mean 'key'\?"):
         predicted.columns(keep=["kee"])
 

@@ -86,12 +86,13 @@ def command(
     given["model"] |= {name: value for name, value in named.items() if value is not None}
     opened = open_source(source, suite, model=given["model"], train=given["train"], allow_code=allow_code)
     recipe, setup = opened.recipe, opened.setup
-    if out is None:
-        if not source.is_dir() or opened.directory != source or opened.other_model:
-            raise SettingsError(
-                f"{source}: training a recipe file, a comparison or another model needs -o; a run directory is its own"
-            )
-        out = source
+    own = source.is_dir() and opened.directory == source and not opened.other_model
+    if out is None and not (own or dry_run):
+        raise SettingsError(
+            f"{source}: training a recipe file, a comparison or another model needs a place, as in -o runs/final; a run "
+            "directory is its own"
+        )
+    out = out or source
     for note in opened.notes:
         typer.echo(note)
     if calibrate:

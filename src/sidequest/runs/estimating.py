@@ -86,7 +86,8 @@ class CostEstimate:
             working = speed.of(self.total) / self.workers
             once = f", {duration(speed.encoding)} of it to encode texts once" if speed.encoding >= 1 else ""
             rate = ", ".join(f"{name} {1 / seconds:,.3g}" for name, seconds in speed.batch.items())
-            out.append(f"about {duration(working + speed.encoding)} with {_processes(self.workers)}{once}")
+            long = duration(working + speed.encoding)
+            out.append(f"{long if long.startswith('less') else f'about {long}'} with {_processes(self.workers)}{once}")
             out.append(f"(measured here, batches of {self.setup.train.batch_size} per second: {rate})")
         return out + [f"note: {note}" for note in self.notes]
 

@@ -94,12 +94,20 @@ def predict_file(models: Sequence[Path], file: Path, *, factory: str | None = No
     for directory in models:
         if what_is_at(directory) != "directory":
             raise SettingsError(f"{directory}: not a model directory; `sidequest train` writes one")
-    predictor = Predictor.ensemble([load(directory, factory=factory) for directory in models])
+    predictor = Predictor.ensemble([load(model_in(directory), factory=factory) for directory in models])
     rows = read_new_rows(file, predictor.task)
     try:
         return predict_rows(predictor, rows)
     except SettingsError as error:
         raise SettingsError(f"{file}: {error}") from None
+
+
+def model_in(directory: Path) -> Path:
+    """The model of a run directory, or the directory itself."""
+    from sidequest.models.saved import ModelCard  # brings torch
+
+    inside = directory / "model"
+    return inside if not (directory / ModelCard.FILE).is_file() and (inside / ModelCard.FILE).is_file() else directory
 
 
 def predict_rows(predictor: Predictor, rows: NewRows) -> PredictedFile:

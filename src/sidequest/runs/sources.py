@@ -153,7 +153,9 @@ def best_run(directory: Path) -> tuple[Path, str]:
         raise SettingsError(f"{directory}: the runs of {row.method} are not here; run the comparison again")
     best = max(here, key=lambda outcome: (outcome.select_score, -outcome.seed))
     why = "it helps" if row.verdict == "helps" else "no method is shown to help"
-    said = f"{row.method}, seed {best.seed}: {why}; the best of its {len(here)} seeds on select"
+    said = f"{row.method}, seed {best.seed}: {why}" + (
+        f"; the best of its {len(here)} seeds on select" if len(here) > 1 else ""
+    )
     return directory / best.directory, said
 
 
