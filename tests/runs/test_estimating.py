@@ -110,7 +110,7 @@ def test_minutes_follow_from_the_speed_and_the_processes(setup: Setup) -> None:
     text = "\n".join(estimate.lines(speed))
     assert f"in all: {batches:,} batches" in text
     assert f"about {(10 * batches + 30) / 60:.0f} min with 2 processes, 30 s of it to encode texts once" in text
-    quick = Speed(dict.fromkeys(setup.suite.tasks, 0.0), dict.fromkeys(setup.suite.tasks, 0.0), 0.0)
+    quick = Speed(dict.fromkeys(setup.suite.tasks, 1e-9), dict.fromkeys(setup.suite.tasks, 0.0), 0.0)
     assert "less than 1 s with 2 processes" in estimate.lines(quick)
 
 
