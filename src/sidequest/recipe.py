@@ -33,6 +33,7 @@ from sidequest.settings import MOST_BATCHES, brief
 
 VERSION: Literal[1] = 1
 MOST_BATCHES_OF_A_BLOCK = 10**6  # a cycle is written out, one entry per batch
+MOST_PHASES = 10_000
 
 
 class _Plain(BaseModel):
@@ -189,7 +190,7 @@ class Recipe(_Plain):
     version: Literal[1] = VERSION
     method: str
     primary: str
-    phases: tuple[Phase, ...] = Field(min_length=1)
+    phases: tuple[Phase, ...] = Field(min_length=1, max_length=MOST_PHASES)
     evidence: dict[str, Any] = Field(default_factory=dict)
     cost: Cost = Field(default_factory=Cost)
     provenance: dict[str, Any] = Field(default_factory=dict)
@@ -249,8 +250,8 @@ class Recipe(_Plain):
         except (OSError, ValueError) as error:
             raise SettingsError(f"{path}: not a recipe: {first_line(error)}") from None
         if not isinstance(data, dict) or data.get("version") != VERSION:
-            found = data.get("version") if isinstance(data, dict) else type(data).__name__
-            raise SettingsError(f"{path}: this sidequest reads recipe version {VERSION}, found {brief(found)}")
+            version = data.get("version") if isinstance(data, dict) else type(data).__name__
+            raise SettingsError(f"{path}: this sidequest reads recipe version {VERSION}, found {brief(version)}")
         try:
             json.dumps(data, ensure_ascii=False).encode()
             data = unsealed(data, path)  # one that was written by hand has no seal
@@ -269,6 +270,8 @@ class Recipe(_Plain):
 def _read_subsets(data: dict[str, Any], path: Path) -> None:
     """Put row ids in the place of the names of their files. What has another shape is left to the checks that follow."""
     phases = data.get("phases")
+    if isinstance(phases, list) and len(phases) > MOST_PHASES:  # each may name files
+        raise SettingsError(f"{path}: phases: at most {MOST_PHASES}, found {len(phases)}")
     for number, phase in enumerate(phases if isinstance(phases, list) else []):
         subsets = phase.get("subsets") if isinstance(phase, dict) else None
         if not isinstance(subsets, dict):

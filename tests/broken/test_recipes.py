@@ -58,6 +58,7 @@ SHAPES: dict[str, tuple[Change, list[str]]] = {
     "phases that are null": (put("phases", None), ["phases"]),
     "phases that are texts": (put("phases", ["a", "b"]), ["phases"]),
     "a number as phases": (put("phases", 3), ["phases"]),
+    "10^5 phases": (lambda data: data.update(phases=data["phases"] * 10**5), ["phases", "10000"]),
     "a phase that is null": (put("phases", [None]), ["phases"]),
     "a phase without shares": (drop("phases", 0, "shares"), ["shares"]),
     "shares that are a list": (put("phases", 0, "shares", [1, 2]), ["shares"]),

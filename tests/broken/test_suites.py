@@ -43,6 +43,7 @@ FILES: dict[str, tuple[str | bytes, list[str]]] = {
     "deep lists": ("a: " + "[" * 5000 + "]" * 5000, ["suite.yaml", "deep"]),
     "deep mappings": ("a: " + "{a: " * 5000 + "}" * 5000, ["suite.yaml", "deep"]),
     "an integer of 5,000 digits": (f"seed: {'9' * 5000}\nprimary: a\ntasks: {{a: {TASK}}}", ["suite.yaml"]),
+    "a megabyte of values": ("primary: a\nseed: [" + "1," * 2**19 + "1]", ["suite.yaml", "bytes"]),
     "a day that is none": (f"suite: 2026-13-45\nprimary: a\ntasks: {{a: {TASK}}}", ["suite.yaml"]),
     "an integer in base 60": (f"primary: 1:99\ntasks: {{a: {TASK}}}", ["suite.yaml", "primary"]),
     "bytes": (f"suite: !!binary abc\nprimary: a\ntasks: {{a: {TASK}}}", ["suite.yaml"]),

@@ -14,7 +14,7 @@ from sidequest.errors import SettingsError
 from sidequest.paths import input_file
 
 LARGEST = 100_000  # values in a suite file, with every alias written out
-LARGEST_FILE = 2**23  # bytes
+LARGEST_FILE = 2**19  # bytes; to read more takes longer than anybody waits
 SPLIT_PATHS = ("file", "image", "label")
 TASK_PATHS = ("train", "select", "report", "path", "saved")
 MODEL_PATHS = ("encoder", "factory")
