@@ -166,9 +166,11 @@ def make_setup(
     tune: str | None = None,
     dry_run: bool = False,
     allow_code: bool = False,
+    executor: Executor | None = None,
+    directory: Path | None = None,
 ) -> tuple[Setup, dict[str, Any]]:
     """The setup, and the method's own settings from --set. primary: another one than the suite's. tune: see `tuned`; in a dry
-    run nothing is tuned."""
+    run nothing is tuned. executor, directory: of the command, for a tuning."""
     from sidequest.runs.setup import Setup
     from sidequest.settings import parse_assignments
     from sidequest.tasks.loading import load_suite
@@ -180,7 +182,7 @@ def make_setup(
         given["model"]["encoder"] = encoder
     setup = Setup.of(load_suite(suite, primary), given["model"], given["train"], where="--set", allow_code=allow_code)
     tune = None if dry_run and is_number(tune) else tune
-    return tuned(setup, tune), given["method"]
+    return tuned(setup, tune, executor, directory), given["method"]
 
 
 def is_number(tune: str | None) -> bool:
@@ -188,8 +190,9 @@ def is_number(tune: str | None) -> bool:
     return tune is not None and tune.isascii() and tune.isdecimal()
 
 
-def tuned(setup: Setup, tune: str | None) -> Setup:
-    """The setup with tuned settings: `--tune N` tunes (or finds what was tuned before), `--tune FILE` takes a file's."""
+def tuned(setup: Setup, tune: str | None, executor: Executor | None = None, directory: Path | None = None) -> Setup:
+    """The setup with tuned settings: `--tune N` tunes (or finds what was tuned before), `--tune FILE` takes a file's. executor:
+    where a tuning's trainings run; directory: see `tune`."""
     if tune is None:
         return setup
     from sidequest.cli.tune import tune_visibly
@@ -205,7 +208,7 @@ def tuned(setup: Setup, tune: str | None) -> Setup:
         return tuning.apply(setup)
     if len(tune) > 5 or not 2 <= int(tune) <= 10_000:
         raise SettingsError(f"--tune takes 2 to 10000 trainings, found {tune[:40]}")
-    tuning = tune_visibly(setup, int(tune), workers=default_workers())
+    tuning = tune_visibly(setup, int(tune), workers=executor or default_workers(), directory=directory)
     typer.echo(tuning.summary, err=True)
     _warn_of_edges(tuning)
     return tuning.apply(setup)

@@ -84,7 +84,7 @@ def command(
     from sidequest import ranks
     from sidequest.api.calls import compare
     from sidequest.cli.arguments import chosen_methods, own_command, with_effort
-    from sidequest.cli.common import chosen_executor, default_workers, make_setup, tell_long_texts
+    from sidequest.cli.common import chosen_executor, make_setup, tell_long_texts
     from sidequest.cli.processes import check_alone, launched, own_directory
     from sidequest.cli.tables import print_comparison, print_primaries
     from sidequest.errors import SettingsError
@@ -110,14 +110,16 @@ def command(
         raise SettingsError(f"--primary {primary}: a task is named twice")
     setups = []
     for name in primaries or [None]:  # all are read before any work starts
-        setup, stray = make_setup(suite, model, encoder, shared, name, tune, dry_run, allow_code=allow_code)
+        setup, stray = make_setup(
+            suite, model, encoder, shared, name, tune, dry_run, allow_code=allow_code, executor=where, directory=out
+        )
         if stray:
             raise SettingsError(f"--set {next(iter(stray))}: say which method it is for, as in --set METHOD.name=value")
         setups.append(setup)
     if dry_run:
         for setup in setups:
             place = out if len(setups) == 1 else out / setup.suite.primary
-            _tell_costs(setup, wanted, seeds, place, budget, workers or default_workers(), tune)
+            _tell_costs(setup, wanted, seeds, place, budget, where.workers, tune)
         return
     tell_long_texts(setups[0])
     comparisons: dict[str, Comparison] = {}

@@ -71,7 +71,7 @@ def command(
     device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.arguments import own_command
-    from sidequest.cli.common import chosen_executor, default_workers, make_setup
+    from sidequest.cli.common import chosen_executor, make_setup
     from sidequest.cli.tables import print_truth
     from sidequest.errors import SettingsError
     from sidequest.paths import check_output_file
@@ -80,7 +80,17 @@ def command(
 
     check_output_file(out)
     where = chosen_executor(workers, executor, address, cpus_per_trial, gpus_per_trial, timeout)
-    setup, stray = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run, allow_code=allow_code)
+    setup, stray = make_setup(
+        suite,
+        model,
+        encoder,
+        assignments,
+        tune=tune,
+        dry_run=dry_run,
+        allow_code=allow_code,
+        executor=where,
+        directory=out.parent,
+    )
     if stray:
         raise SettingsError(f"--set {next(iter(stray))}: an oracle has no method; use train.NAME or model.NAME")
     levels = _levels(shares, sample)
@@ -92,7 +102,7 @@ def command(
         from sidequest.cli.common import tell_costs
         from sidequest.runs.estimating import estimate_oracle
 
-        tell_costs(estimate_oracle(setup, seeds, sample, workers or default_workers()), tune=tune)
+        tell_costs(estimate_oracle(setup, seeds, sample, where.workers), tune=tune)
         return
     with show_progress() as progress:
         table = oracle(

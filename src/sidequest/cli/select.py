@@ -89,7 +89,17 @@ def command(
     where = chosen_executor(
         1 if ranks.size() > 1 else workers, executor, address, cpus_per_trial, gpus_per_trial, timeout
     )
-    setup, settings = make_setup(suite, model, encoder, assignments, tune=tune, dry_run=dry_run, allow_code=allow_code)
+    setup, settings = make_setup(
+        suite,
+        model,
+        encoder,
+        assignments,
+        tune=tune,
+        dry_run=dry_run,
+        allow_code=allow_code,
+        executor=where,
+        directory=out,
+    )
     asked = MethodChoice.of(method, settings)  # refuse bad names and settings before data is encoded
     (choice,) = with_effort({asked.name: asked}, effort).values()
     if dry_run:

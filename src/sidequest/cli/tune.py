@@ -70,7 +70,7 @@ def command(
     setup, stray = make_setup(suite, model, encoder, assignments, allow_code=allow_code)
     if stray:
         raise SettingsError(f"--set {next(iter(stray))}: the primary alone has no method; use train.NAME or model.NAME")
-    tuning = tune_visibly(setup, trainings, seed, where)
+    tuning = tune_visibly(setup, trainings, seed, where, out.parent)
     tuning.write(out)
     if as_json:
         typer.echo(tuning.model_dump_json(indent=2))
@@ -85,10 +85,12 @@ def command(
     typer.echo(f"written to {out}; next: sidequest compare {suite} --tune {out}")
 
 
-def tune_visibly(setup: Setup, trainings: int, seed: int = 0, workers: int | Executor = 1) -> Tuning:
+def tune_visibly(
+    setup: Setup, trainings: int, seed: int = 0, workers: int | Executor = 1, directory: Path | None = None
+) -> Tuning:
     """`runs.tuning.tune`, with progress shown."""
     from sidequest.progress import show_progress
     from sidequest.runs.tuning import tune
 
     with show_progress() as progress:
-        return tune(setup, trainings, seed=seed, progress=progress, workers=workers)
+        return tune(setup, trainings, seed=seed, progress=progress, workers=workers, directory=directory)

@@ -137,7 +137,7 @@ class _Table:
         self.sized_by_others = (
             CHANCE in self.methods and "size" not in self.methods[CHANCE].settings and bool(self.chosen_by)
         )
-        self.pieces = Pieces(self.setup, self.executor, self.directory, progress=self.progress)
+        self.pieces = Pieces(self.setup, self.executor, self.directory, progress=self.progress, for_cells=True)
         self.with_long = bool(suite.candidates) and suite.goal != "average"
 
     @property
@@ -173,7 +173,7 @@ class _Table:
 
     def run(self) -> None:
         if any(finished(job.directory) is None for job in self.first):
-            self.setup.prepare(self.progress, self.executor)
+            self.setup.prepare(self.progress, self.executor, WorkerJournal(self.directory))
             self._compute_ahead()
         with ExitStack() as stack:
             self._stack = stack

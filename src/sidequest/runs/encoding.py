@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidequest.progress import Progress
-from sidequest.search.executors import Executor, Session, run_in
+from sidequest.search.executors import Executor, Session, WorkerJournal, run_in
 
 if TYPE_CHECKING:  # torch is not needed to know where states are computed
     from sidequest.models.base import Family
@@ -24,7 +24,9 @@ if TYPE_CHECKING:  # torch is not needed to know where states are computed
 
 
 @contextmanager
-def encoding_on(executor: Executor, family: Family, progress: Progress | None) -> Iterator[None]:
+def encoding_on(
+    executor: Executor, family: Family, progress: Progress | None, journal: WorkerJournal | None = None
+) -> Iterator[None]:
     """Within this, missing states of the family's encoder are computed by the executor's workers."""
     from sidequest.models.frozen import FrozenFamily
 
@@ -37,7 +39,7 @@ def encoding_on(executor: Executor, family: Family, progress: Progress | None) -
 
         @functools.cache
         def session() -> Session[Batch, Encoded]:
-            return stack.enter_context(executor.open(_encode, encoder, running=running))
+            return stack.enter_context(executor.open(_encode, encoder, journal=journal, running=running))
 
         def compute(view: View, batches: Sequence[list[Text]]) -> Iterator[tuple[int, Encoded]]:
             jobs: list[Batch] = [(view, texts) for texts in batches]

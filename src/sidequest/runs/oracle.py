@@ -19,7 +19,7 @@ from sidequest.runs.finals import FinalRecord, train_once
 from sidequest.runs.luggage import Luggage
 from sidequest.runs.setup import Setup
 from sidequest.runs.truth import SubsetScores, TruthTable, named
-from sidequest.search.executors import Executor, as_executor, run_jobs
+from sidequest.search.executors import Executor, WorkerJournal, as_executor, run_jobs
 from sidequest.store import sweep
 
 MOST_CANDIDATES = 8  # 256 subsets; beyond that a sample
@@ -68,12 +68,13 @@ def oracle(
     failed: dict[str, str] = {}
     sweep()
     executor = as_executor(workers)
-    setup.prepare(progress, executor)
+    journal = WorkerJournal(path.parent, only_trouble=True)
+    setup.prepare(progress, executor, journal)
     labels = [f"{{{named(job.auxiliaries)}}} seed {job.seed}" for job in jobs]
     running = None if progress is None else progress.running
     common = Luggage.of(setup, executor)
     ended: Iterator[tuple[int, SubsetResult | str]] = run_jobs(
-        run_subset, common, jobs, executor, labels=labels, failed=_failed, running=running
+        run_subset, common, jobs, executor, labels=labels, failed=_failed, journal=journal, running=running
     )
     for index, result in ended:
         if isinstance(result, str):

@@ -17,7 +17,7 @@ from sidequest.progress import Progress
 from sidequest.runs.luggage import Files, Luggage, pack, unpack
 from sidequest.runs.setup import Setup
 from sidequest.search.discriminator_places import DiscriminatorPlaces
-from sidequest.search.executors import Executor, WorkerJournal, run_jobs
+from sidequest.search.executors import Executor, TimedOut, WorkerJournal, WorkerLost, run_jobs
 from sidequest.search.head_cache import HeadStore
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def power_stores(setup: Setup, heads: HeadStore) -> PowerStores:
 class Pieces:
     """Computes pieces on an executor's workers, each once.
 
-    heads: told which matrices were computed for this run. progress: told what runs where.
+    heads: told which matrices were computed for this run. progress: told what runs where. for_cells: whether cells will ask
+    for the pieces, each in a worker and under a timeout of its own. Where it is the round of this process, what hangs or kills
+    a worker would do the same here: it ends the run.
     """
 
     setup: Setup
@@ -43,6 +45,7 @@ class Pieces:
     directory: Path | None = None
     heads: HeadStore | None = None
     progress: Progress | None = None
+    for_cells: bool = False
     _known: dict[Piece, bool] = field(default_factory=dict)  # whether it was looked at
 
     def add(self, pieces: Sequence[Piece]) -> None:
@@ -50,8 +53,13 @@ class Pieces:
         for piece in pieces:
             self._known.setdefault(piece, False)
 
+    def _failed(self, piece: Piece, error: Exception) -> None:
+        """What a piece raises is left to the round that asks for it, which says why."""
+        if isinstance(error, WorkerLost | TimedOut) and not self.for_cells:
+            raise error
+
     def compute(self, pieces: Sequence[Piece] = ()) -> None:
-        """Those that are not there yet. One that fails is left to the round that asks for it, which says why."""
+        """Those that are not there yet."""
         self.add(pieces)
         new = [piece for piece, looked_at in self._known.items() if not looked_at]
         self._known = dict.fromkeys(self._known, True)
@@ -64,7 +72,7 @@ class Pieces:
             missing,
             self.executor,
             labels=[str(piece) for piece in missing],
-            failed=lambda piece, error: None,
+            failed=self._failed,
             journal=WorkerJournal(self.directory),
             running=None if self.progress is None else self.progress.running,
         )

@@ -26,7 +26,7 @@ from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
 from sidequest.runs.standings import facts_of, is_noise, standing
 from sidequest.runs.truth import TruthTable
-from sidequest.search.executors import Executor, as_executor, run_jobs
+from sidequest.search.executors import Executor, WorkerJournal, as_executor, run_jobs
 from sidequest.store import sweep
 from sidequest.tasks.loading import load_suite
 
@@ -94,11 +94,12 @@ def judge(
     jobs = [_job(truth.setup, choice, seed, kept, train) for choice in choices_of(methods).values() for seed in seeds]
     by_job: dict[int, Judged | str] = {}
     sweep()
-    truth.setup.prepare(progress, executor)
+    journal = WorkerJournal(directory, only_trouble=True)
+    truth.setup.prepare(progress, executor, journal)
     labels = [f"{job.label} seed {job.seed}" for job in jobs]
     running = None if progress is None else progress.running
     common = replace(truth, luggage=Luggage.of(truth.setup, executor))
-    ended = run_jobs(judge_one, common, jobs, executor, labels=labels, failed=_failed, running=running)
+    ended = run_jobs(judge_one, common, jobs, executor, labels=labels, failed=_failed, journal=journal, running=running)
     for count, (index, result) in enumerate(ended, start=1):
         by_job[index] = result
         if progress is not None:

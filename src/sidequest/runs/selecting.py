@@ -92,7 +92,7 @@ def _select(
             forget_checkpoints(directory)
             return Recipe.read(done)
     if not executor.is_here:
-        setup.prepare(progress, executor)
+        setup.prepare(progress, executor, WorkerJournal(directory))
     heads = HeadStore(setup.facts_alone)
     learner = setup.learner(method.seed, power_stores(setup, heads))
     on_round: OnRound | None = None

@@ -17,7 +17,7 @@ from sidequest.models import resolved_kind
 from sidequest.models.defaults import training_settings
 from sidequest.runs.consent import check_consent
 from sidequest.search.code_version import training_code_version
-from sidequest.search.executors import Executor
+from sidequest.search.executors import Executor, WorkerJournal
 from sidequest.settings import Settings, TrainSettings
 from sidequest.tasks.joining import with_select
 from sidequest.tasks.lengths import long_texts_message
@@ -120,7 +120,12 @@ class Setup:
                 messages[name] = message
         return messages
 
-    def prepare(self, progress: Progress | None = None, executor: Executor | None = None) -> None:
+    def prepare(
+        self,
+        progress: Progress | None = None,
+        executor: Executor | None = None,
+        journal: WorkerJournal | None = None,
+    ) -> None:
         """Compute once what a frozen encoder's models share, before learners or worker processes want it: on the executor's
         workers, or here with all cores."""
         if not self.family.keeps_states:
@@ -130,7 +135,7 @@ class Setup:
         from sidequest.runs.encoding import encoding_on
 
         suite = self.suite
-        with encoding_on(executor or Executor(), self.family, progress):
+        with encoding_on(executor or Executor(), self.family, progress, journal):
             for name, task in suite.tasks.items():
                 every = suite.goal == "average" or name == suite.primary
                 for split in task.splits if every else ("train",):

@@ -30,7 +30,7 @@ from sidequest.progress import Progress
 from sidequest.recipe import Phase
 from sidequest.runs.selecting import local_trials
 from sidequest.runs.setup import Setup
-from sidequest.search.executors import Ahead, Executor, Session, as_executor
+from sidequest.search.executors import Ahead, Executor, Session, WorkerJournal, as_executor
 from sidequest.search.trials import TrialResult
 from sidequest.settings import TrainSettings, parse
 from sidequest.store import ContentStore, sweep
@@ -172,12 +172,13 @@ def tune(
     seed: int = 0,
     progress: Progress | None = None,
     workers: int | Executor = 1,
+    directory: Path | None = None,
 ) -> Tuning:
     """Train the primary alone up to that many times and say which settings are best on *select*.
 
     trainings: at least two, the defaults and others. Fewer than six take fewer splits.
     workers: trainings at once. Those that come next unless something is pruned are begun ahead; what is found does not depend
-    on it.
+    on it. directory: where it is written what became of workers that were lost.
     """
     if trainings < 2:
         raise SettingsError(f"tuning compares settings, which takes at least 2 trainings, found {trainings}")
@@ -186,10 +187,11 @@ def tune(
     key = digest({"facts": setup.facts([]), "trainings": trainings, "seed": seed, "version": [VERSION, SEARCH_VERSION]})
 
     def make(_: Path) -> dict[str, Any]:
-        setup.prepare(progress, as_executor(workers))
+        executor, journal = as_executor(workers), WorkerJournal(directory, only_trouble=True)
+        setup.prepare(progress, executor, journal)
         search = _Search(setup, trainings, seed, progress)
         running = None if progress is None else progress.running
-        with as_executor(workers).open(train_one, search.common, running=running, most=trainings) as session:
+        with executor.open(train_one, search.common, journal=journal, running=running, most=trainings) as session:
             return search.run(session).model_dump(mode="json")
 
     return Tuning.model_validate(ContentStore("tunings").get_or_make(key, make).data)

@@ -58,15 +58,19 @@ class TimedOut(WorldError):
 
 class WorkerJournal:
     """What became of workers, line by line: `workers.jsonl` of a run directory. It depends on the machine, so it is no part of
-    a result."""
+    a result.
+
+    only_trouble: of jobs that were lost or failed alone, beside results that are one file; none is made where all went well.
+    """
 
     FILE = "workers.jsonl"
 
-    def __init__(self, directory: Path | None) -> None:
+    def __init__(self, directory: Path | None, *, only_trouble: bool = False) -> None:
         self._path = None if directory is None else directory / self.FILE
+        self._only_trouble = only_trouble
 
     def write(self, event: str, where: str, label: str, **more: Any) -> None:
-        if self._path is None:
+        if self._path is None or (self._only_trouble and event not in ("lost", "failed")):
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
         line = {"at": round(time.time(), 3), "event": event, "worker": where, "job": label, **more}
@@ -262,9 +266,9 @@ class Ahead(Generic[Job, Result]):
         for key, (job, label) in wanted.items():
             if key not in self._tickets:
                 self._tickets[key] = self._session.submit(job, label)
-        mine = self._tickets[next(iter(wanted))]
-        while mine not in self._ended:
+        awaited = self._tickets[next(iter(wanted))]
+        while awaited not in self._ended:
             ended = self._session.wait()
             if ended is not None:
                 self._ended[ended.ticket] = ended
-        return self._ended[mine].result()
+        return self._ended[awaited].result()
