@@ -6,13 +6,18 @@ method's own settings.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from sidequest.errors import SettingsError, nearest
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 
 def _may_be_bool(annotation: Any) -> bool:
@@ -46,7 +51,8 @@ class Settings(Checked):
     @classmethod
     def _truth_is_no_number(cls, data: Any) -> Any:
         """YAML reads yes as true, and pydantic would read that as 1."""
-        for name, value in data.items() if isinstance(data, Mapping) else ():
+        values = data if isinstance(data, Mapping) else {}
+        for name, value in values.items():
             field = cls.model_fields.get(str(name))
             if isinstance(value, bool) and field is not None and not _may_be_bool(field.annotation):
                 raise ValueError(f"{name}: neither true nor false means something here")
@@ -118,15 +124,50 @@ def parse(cls: type[S], values: Mapping[str, Any], where: str) -> S:
     try:
         return cls(**values)
     except ValidationError as error:
-        faults = []
-        for item in error.errors():
-            path = ".".join(str(part) for part in item["loc"])
+        faults: dict[tuple[str, str], list[str]] = {}  # (path, value found) → what it should be instead
+        for loc, item in _of_nearest_kinds(cls, error):
+            path = ".".join(map(str, loc))
             if item["type"] == "extra_forbidden":
-                hint = nearest(str(item["loc"][-1]), _field_names(cls, item["loc"][:-1]))
-                faults.append(f"{where}: unknown setting {path!r}. {hint}")
+                faults[path, ""] = [
+                    f"{where}: unknown setting {path!r}. {nearest(str(loc[-1]), _field_names(cls, loc[:-1]))}"
+                ]
             else:
-                faults.append(f"{where}: {path or 'value'}: {item['msg'].lower()}; found {brief(item['input'])}")
-        raise SettingsError("\n".join(faults)) from None
+                faults.setdefault((path, brief(item["input"])), []).append(_in_words(item["msg"]))
+        lines = [
+            f"{where}: {path or 'value'}: {' or '.join(wanted).replace(' or input should be', ' or')}; found {found}"
+            if found
+            else wanted[0]
+            for (path, found), wanted in faults.items()
+        ]
+        raise SettingsError("\n".join(lines)) from None
+
+
+def _of_nearest_kinds(cls: type[BaseModel], error: ValidationError) -> list[tuple[tuple[int | str, ...], ErrorDetails]]:
+    """The faults and where they are. Of a field that may be of several kinds pydantic names each kind that a value is not; those
+    that it comes nearest to are kept, which are the faults deepest inside it."""
+    found = []
+    for item in error.errors():
+        loc = item["loc"]
+        several = len(loc) > 1 and loc[0] in cls.model_fields and _kinds(cls.model_fields[str(loc[0])].annotation) > 1
+        found.append(((loc[0], *loc[2:]) if several else loc, several, item))
+    deepest: dict[int | str, int] = {}
+    for loc, several, _ in found:
+        if several:
+            deepest[loc[0]] = max(deepest.get(loc[0], 0), len(loc))
+    return [(loc, item) for loc, several, item in found if not several or len(loc) == deepest[loc[0]]]
+
+
+def _kinds(annotation: Any) -> int:
+    """Of how many kinds a value may be, beside nothing."""
+    if get_origin(annotation) not in (Union, UnionType):
+        return 1
+    return sum(kind is not type(None) for kind in get_args(annotation))
+
+
+def _in_words(message: str) -> str:
+    """What pydantic says in Python's words, in those of a suite file."""
+    message = re.sub(r" or instance of \w+", "", message[:1].lower() + message[1:])
+    return message.replace("a valid dictionary", "a mapping").replace("a valid tuple", "a list")
 
 
 def brief(value: Any, most: int = 200) -> str:

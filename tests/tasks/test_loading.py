@@ -284,7 +284,7 @@ train: {epochs: 5}
         ("- a\n", "found list"),
         ("primary: a\ntasks: {}\n", "tasks: dictionary should have at least 1 item"),
         ("primary: b\ntasks: {a: {catalog: rte, path: none}}\n", "primary: no task is called 'b'; tasks are a"),
-        ("primary: a\ntasks: {a: 3}\n", "tasks.a: input should be a valid dictionary; found 3"),
+        ("primary: a\ntasks: {a: 3}\n", "tasks.a: input should be a mapping; found 3"),
         ("primary: a b\ntasks: {a b: {catalog: rte}}\n", "letters, digits, - and _, .*found 'a b'"),
         (
             "primary: a\ntasks: {a: {objective: tagging, train: a.csv, text: x}}\n",
