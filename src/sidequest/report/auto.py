@@ -12,6 +12,7 @@ TITLES = {
     "probe": "Each candidate against the primary alone",
     "confirm": "Those that gained, again with another seed",
     "shares": "How much of them",
+    "rows": "Which of their rows",
     "guard": "The choice against the primary alone, at length",
 }
 

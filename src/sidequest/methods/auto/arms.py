@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from sidequest.methods.base import Plan
-from sidequest.recipe import Phase
+from sidequest.recipe import Phase, Subset
 
 Kind = Literal["single", "longer", "permuted", "candidate", "set", "read-out"]
 CONTROLS: tuple[Kind, ...] = ("single", "longer", "permuted")
@@ -21,7 +22,8 @@ class Arm(BaseModel):
         `candidate` and `set` one or several candidates beside the primary.
     tasks: the auxiliaries. beside: for `longer`, how many auxiliaries the sets have whose batches it equals.
     primary_share, share: batches of the primary and of each auxiliary in turn. finish: the part of the primary's epochs that
-        comes at the end, without auxiliaries.
+        comes at the end, without auxiliaries. rows: `all`, or those of the candidates with many rows that look most like the
+        primary's.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -33,6 +35,7 @@ class Arm(BaseModel):
     share: int = 1
     finish: float = 0.0
     permutation: int = 0
+    rows: str = "all"
 
     @property
     def name(self) -> str:
@@ -47,7 +50,8 @@ class Arm(BaseModel):
         if self.kind == "permuted":
             return f"{tasks}, targets shuffled ({self.permutation})"
         ratio = "" if self.primary_share == self.share else f", {self.primary_share}:{self.share}"
-        return tasks + ratio + (", then the primary alone" if self.finish else "")
+        rows = "" if self.rows == "all" else f", {self.rows} of the rows"
+        return tasks + ratio + rows + (", then the primary alone" if self.finish else "")
 
     @property
     def is_control(self) -> bool:
@@ -61,21 +65,38 @@ class Arm(BaseModel):
             return length * (1 + self.beside)
         return length * (1 + (1 - self.finish) * len(self.tasks) * beside * self.share / self.primary_share)
 
-    def phases(self, primary: str, epochs: float, length: float = 1.0, *, whole: bool = False) -> tuple[Phase, ...]:
+    def phases(
+        self,
+        primary: str,
+        epochs: float,
+        length: float = 1.0,
+        *,
+        whole: bool = False,
+        subsets: Mapping[str, Subset] | None = None,
+    ) -> tuple[Phase, ...]:
         """The training at a fraction of the primary's epochs. whole: as a recipe, whose length is the trainer's business."""
         if self.kind in ("single", "longer", "read-out"):
             return (Phase(shares={primary: 1}, epochs=epochs * length * (1 + self.beside), stop_early=False),)
         shares: dict[str, float] = {primary: self.primary_share, **dict.fromkeys(self.tasks, self.share)}
+        rows = dict(subsets or {})
         if whole and not self.finish:
-            return (Phase(shares=shares),)
-        together = Phase(shares=shares, epochs=epochs * length * (1 - self.finish), stop_early=whole)
+            return (Phase(shares=shares, subsets=rows),)
+        together = Phase(shares=shares, subsets=rows, epochs=epochs * length * (1 - self.finish), stop_early=whole)
         if not self.finish:
             return (together,)
         return (together, Phase(shares={primary: 1}, epochs=epochs * length * self.finish, stop_early=whole))
 
-    def plan(self, primary: str, epochs: float, length: float, seed: int, hold_out: int = 0) -> Plan:
+    def plan(
+        self,
+        primary: str,
+        epochs: float,
+        length: float,
+        seed: int,
+        hold_out: int = 0,
+        subsets: Mapping[str, Subset] | None = None,
+    ) -> Plan:
         permuted = {self.tasks[0]: self.permutation} if self.kind == "permuted" else {}
-        phases = self.phases(primary, epochs, length)
+        phases = self.phases(primary, epochs, length, subsets=subsets)
         label = f"auto: {self.name}, {length:.2f} of the length"
         measure: Literal["truth", "read-out"] = "read-out" if self.kind == "read-out" else "truth"
         return Plan(

@@ -9,7 +9,9 @@ every search, effects of auxiliaries are nearly additive, and of short runs the 
 2. *confirm*: those that gained most, and the primary alone, again with another seed. What stands out over both rounds from the
    noise of rows and of runs is chosen, and what is near it.
 3. *shares* (with budget): more or less of the auxiliaries, and a last stretch on the primary alone.
-4. *guard* (with budget): the choice at full length against the primary alone, alone for as many batches, and a shuffled copy. A
+4. *rows* (with budget, where a chosen candidate has many more than the primary): all of them, or those that look most like the
+   primary's, ranked as `similarity` ranks them.
+5. *guard* (with budget): the choice at full length against the primary alone, alone for as many batches, and a shuffled copy. A
    tie goes to the primary alone: "no auxiliary helps" is an ordinary answer.
 
 Each round is a function of what the rounds before it showed, so runs may be parallel and come back in any order. Stopped
@@ -19,6 +21,7 @@ anywhere, it answers by the rounds that are complete.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,12 +29,16 @@ from pydantic import Field
 
 from sidequest.errors import SettingsError
 from sidequest.learning.meter import EVALUATION_SHARE
-from sidequest.learning.protocol import LabelScreen, Learner
+from sidequest.learning.protocol import LabelScreen, Learner, Piece, TaskDiscriminator
 from sidequest.methods.auto.arms import Arm
-from sidequest.methods.auto.decision import chosen, gains
+from sidequest.methods.auto.decision import chosen, least_z
 from sidequest.methods.auto.rounds import ALONE, AutoState, Round, Stage, gains_so_far
-from sidequest.methods.auto.words import evidence, verdict
+from sidequest.methods.auto.rows import PARTS, RANKING_PART, best_first, planned, rows_of, with_many_rows
+from sidequest.methods.auto.stages import beside, best_change, guard_of, held, shares_of, with_rows
+from sidequest.methods.auto.words import evidence, evidence_of_rows, verdict
 from sidequest.methods.base import Method, Plan
+from sidequest.methods.similarity.ranking import Ranking, RankingState
+from sidequest.methods.similarity.row_sampling import pack, unpack
 from sidequest.recipe import Phase, Recipe
 from sidequest.settings import Settings
 from sidequest.tasks.pool import Pool
@@ -39,12 +46,11 @@ from sidequest.tasks.pool import Pool
 EFFORTS = {1: 1.0, 2: 3.0, 3: 6.0, 4: 12.0, 5: 25.0}  # x
 USUAL = 8  # candidates; the probe of more may cost up to twice as much
 MOST_PROBED = 16  # more are ordered by their labels before any training
-LONGEST = {"probe": 0.4, "confirm": 0.4, "shares": 0.6, "guard": 1.0}  # of the primary's length
+LONGEST = {"probe": 0.4, "confirm": 0.4, "shares": 0.6, "rows": 0.6, "guard": 1.0}  # of the primary's length
 SHORTEST = 0.02  # of the primary's length: less training says nothing of a candidate
 WORTH_REPEATING = 0.25  # a length at which a further seed says more than further length
 MOST_SEEDS = 3
 LOOKS = 3  # at *select* in a probe
-FINISH = 0.3  # of the primary's epochs: a last stretch alone, as in "train together, then fine-tune"
 ENOUGH_ROWS = 200  # to judge by; with a smaller *select*, rows of train are held out
 MOST_HELD_OUT = 1 / 3  # of the primary's train
 
@@ -86,7 +92,9 @@ class Auto(Method[AutoSettings, AutoState]):
         return self._probe(state, candidates)
 
     def round(self, state: AutoState, learner: Learner, rng: np.random.Generator) -> AutoState:
-        """With many candidates, before any training: what their labels say."""
+        """With many candidates, before any training: what their labels say. Later, a step of the ranking of rows."""
+        if state.ranking is not None:
+            return self._rank(state, learner)
         related: dict[str, float] = {}
         for name in state.candidates:
             try:
@@ -107,7 +115,8 @@ class Auto(Method[AutoSettings, AutoState]):
     def ask(self, state: AutoState, n: int) -> list[Plan]:
         if not state.rounds:
             return []
-        return list(state.rounds[-1].plans(state.primary, state.epochs))[:n]
+        ranked = {name: unpack(ids, np.int64) for name, ids in state.ranked.items()}
+        return list(state.rounds[-1].plans(state.primary, state.epochs, lambda arm: rows_of(arm, ranked)))[:n]
 
     def tell_rows(self, state: AutoState, plan: Plan, score: float, rows: np.ndarray | None) -> AutoState:
         now = state.rounds[-1]
@@ -129,14 +138,12 @@ class Auto(Method[AutoSettings, AutoState]):
         now = state.rounds[-1]
         if now.stage == "guard":
             assert state.choice is not None
-            means = {arm.name: now.rows(arm).mean() for arm in now.arms}
-            mine = means.pop(state.choice.name)
-            holds = mine > max(means.values())
-            return state.model_copy(update={"finished": True, "choice": state.choice if holds else None})
-        if now.stage == "shares":
-            return self._begin(state.model_copy(update={"choice": self._best_share(now)}))
+            return state.model_copy(update={"finished": True, "choice": held(now, state.choice)})
+        if now.stage in ("shares", "rows"):
+            least = 1.0 if now.stage == "shares" else least_z(len(PARTS), self.settings.doubt)
+            return self._begin(state.model_copy(update={"choice": best_change(now, least)}))
         names = self._chosen(state)
-        state = state.model_copy(update={"choice": _beside(names) if names else None})
+        state = state.model_copy(update={"choice": beside(names) if names else None})
         if now.stage == "probe" and "confirm" in self._budgets(state):
             gains = gains_so_far(state)
             gained = sorted((name for name in gains if gains[name].mean > 0), key=lambda name: -gains[name].mean)
@@ -152,13 +159,20 @@ class Auto(Method[AutoSettings, AutoState]):
 
     def _begin(self, state: AutoState) -> AutoState:
         """The next stage that the budget has room for, or the end."""
-        assert state.choice is not None
+        choice = state.choice
+        assert choice is not None
         done = {one.stage for one in state.rounds}
         budgets = self._budgets(state)
         if "shares" in budgets and "shares" not in done:
-            return self._add(state, self._round(state, "shares", _shares_of(state.choice)))
+            return self._add(state, self._round(state, "shares", shares_of(choice)))
+        if "rows" in budgets and "rows" not in done and not state.no_rows:
+            if state.ranked:
+                return self._add(state, self._round(state, "rows", with_rows(choice)))
+            if self._ranking(state) is not None:
+                return state.model_copy(update={"ranking": RankingState()})
+            state = state.model_copy(update={"no_rows": "ranking them costs more than the budget has left for it"})
         if "guard" in budgets and "guard" not in done:
-            return self._add(state, self._round(state, "guard", _guard_of(state.choice, state.goal, self.seed)))
+            return self._add(state, self._round(state, "guard", guard_of(choice, state.goal, self.seed)))
         return self._end(state)
 
     def _add(self, state: AutoState, now: Round) -> AutoState:
@@ -172,26 +186,60 @@ class Auto(Method[AutoSettings, AutoState]):
         arms = [ALONE, *(Arm(kind="candidate", tasks=(name,)) for name in sorted(names))]
         return self._add(state, self._round(state, stage, arms))
 
-    def _best_share(self, now: Round) -> Arm:
-        """The share with the highest gain; equal shares unless another is better by a standard error."""
-        equal, *others = [arm for arm in now.arms if arm.kind in ("candidate", "set")]
-        best = max(others, key=lambda arm: now.rows(arm).mean())
-        found = gains({arm.name: now.rows(arm) for arm in now.arms}, equal.name)
-        return best if found[best.name].z > 1 else equal
+    # Which rows
+
+    def _ranking(self, state: AutoState) -> Ranking | None:
+        return planned(state, self._budgets(state)["rows"], self.seed)
+
+    def _rank(self, state: AutoState, learner: Learner) -> AutoState:
+        ranking = self._ranking(state)
+        assert ranking is not None
+        assert state.ranking is not None
+        try:
+            power = learner[TaskDiscriminator]
+        except SettingsError as error:
+            return self._begin(state.model_copy(update={"ranking": None, "no_rows": str(error)}))
+        now = ranking.step(state.ranking, learner)
+        state = state.model_copy(update={"ranking": now})
+        if not ranking.is_done(now):
+            return state
+        ranked = {name: pack(ids) for name, ids in best_first(ranking, power).items()}
+        said = "" if ranked else "no row has a score that is a finite number"
+        return self._begin(state.model_copy(update={"ranked": ranked, "no_rows": said}))
+
+    def ahead(self, state: AutoState) -> Sequence[Piece]:
+        ranking = self._ranking(state) if state.ranking is not None and not state.ranked else None
+        return () if ranking is None or state.ranking is None else ranking.ahead(state.ranking)
 
     # What it may cost
 
+    @property
+    def _x(self) -> float:
+        return min(EFFORTS[self.settings.effort], math.inf if self.budget is None else self.budget)
+
+    def _spent(self, state: AutoState) -> float:
+        """x of the rounds so far, as they were planned."""
+        ranking = RANKING_PART * self._budgets(state)["rows"] if state.ranking is not None else 0.0
+        learned = {one.stage: 1 - one.hold_out / max(state.rows, 1) for one in state.rounds}
+        return ranking + sum(
+            len(one.seeds_of(arm)) * (learned[one.stage] * arm.cost(one.length, state.beside) + state.looks)
+            for one in state.rounds
+            for arm in one.arms
+        )
+
     def _budgets(self, state: AutoState) -> dict[str, float]:
         """x for each stage."""
-        x = min(EFFORTS[self.settings.effort], math.inf if self.budget is None else self.budget)
+        x = self._x
         if x < 2:
             parts = {"probe": 1.0}
         elif x < 5:
             parts = {"probe": 0.57, "confirm": 0.43}
         elif x < 10:
             parts = {"probe": 0.35, "confirm": 0.2, "guard": 0.45}
+        elif not with_many_rows(state):
+            parts = {"probe": 0.2, "confirm": 0.12, "shares": 0.28, "guard": 0.4}
         else:
-            parts = {"probe": 0.25, "confirm": 0.15, "shares": 0.35, "guard": 0.25}
+            parts = {"probe": 0.2, "confirm": 0.12, "shares": 0.2, "rows": 0.18, "guard": 0.3}
         parts["probe"] *= min(2.0, max(1.0, len(state.candidates) / USUAL))
         return {stage: part * x for stage, part in parts.items()}
 
@@ -207,7 +255,12 @@ class Auto(Method[AutoSettings, AutoState]):
         else:
             each = sum(arm.cost(1.0, state.beside) for arm in arms)
             looks = state.looks * sum(arm.kind != "read-out" for arm in arms)
-            length, repeats = self._length(state, stage, self._budgets(state)[stage], each, looks, hold_out)
+            room = self._budgets(state)[stage]
+            if stage == "rows":
+                room *= 1 - RANKING_PART
+            if stage == "guard":  # the last: all that is left
+                room = max(room, self._x - self._spent(state))
+            length, repeats = self._length(state, stage, room, each, looks, hold_out)
         seeds = list(range(first, first + repeats))
         more = [first + repeats] if stage == "probe" else []
         return Round(stage=stage, arms=arms, length=length, seeds=seeds, more=more, hold_out=hold_out)
@@ -229,7 +282,10 @@ class Auto(Method[AutoSettings, AutoState]):
     ) -> tuple[float, int]:
         """A round's length and number of seeds, from the x it may cost, and what it costs at full length and in looks."""
         each *= 1 - hold_out / max(state.rows, 1)
-        repeats = min(MOST_SEEDS, max(1, int(room / (each * WORTH_REPEATING))))
+        worth_repeating = (
+            LONGEST["guard"] if stage == "guard" else WORTH_REPEATING
+        )  # a guard is to be long before it is sure
+        repeats = min(MOST_SEEDS, max(1, int(room / (each * worth_repeating))))
         room /= repeats
         return min(LONGEST[stage], max(room - looks, 0.5 * room) / each), repeats
 
@@ -238,12 +294,16 @@ class Auto(Method[AutoSettings, AutoState]):
     def recipe(self, state: AutoState) -> Recipe:
         phases: tuple[Phase, ...] = (Phase(shares={state.primary: 1}),)
         if state.choice is not None:
-            phases = state.choice.phases(state.primary, state.epochs, whole=True)
+            ranked = {name: unpack(ids, np.int64) for name, ids in state.ranked.items()}
+            subsets = rows_of(state.choice, ranked)
+            phases = state.choice.phases(state.primary, state.epochs, whole=True, subsets=subsets)
         return Recipe(
             method=self.name,
             primary=state.primary,
             phases=phases,
-            evidence={"related": state.related} | {"rounds": [evidence(one) for one in state.rounds if one.complete]},
+            evidence={"related": state.related}
+            | {"rounds": [evidence(one) for one in state.rounds if one.complete]}
+            | evidence_of_rows(state),
             verdict=verdict(state),
         )
 
@@ -254,6 +314,8 @@ class Auto(Method[AutoSettings, AutoState]):
         now = next((one for one in reversed(state.rounds) if one.truth), None)
         if now is None:
             return {}
+        if state.ranking is not None and not state.ranked:
+            return {"stage": "rows", "ranked": state.ranking.ranked}
         return {"stage": now.stage, "arms": len(now.truth), "of": len(now.arms)}
 
 
@@ -263,25 +325,8 @@ def _costs(pool: Pool) -> dict[str, Any]:
         return {}
     return {
         "rows": card.rows,
+        "sizes": {name: pool.cards[name].rows for name in pool.candidates},
         "hold_out": max(0, min(int(MOST_HELD_OUT * card.rows), ENOUGH_ROWS - card.select_rows)),
         "beside": math.ceil(card.rows / size) * size / card.rows,
         "looks": LOOKS * EVALUATION_SHARE * card.select_rows / (pool.train.epochs * card.rows),
     }
-
-
-def _beside(names: list[str]) -> Arm:
-    return Arm(kind="set" if len(names) > 1 else "candidate", tasks=tuple(sorted(names)))
-
-
-def _guard_of(choice: Arm, goal: str, seed: int) -> list[Arm]:
-    """The choice, and what it must beat. A read-out has rows of the primary alone, so not where the goal is the average."""
-    more = max(1, math.ceil(len(choice.tasks) * choice.share / choice.primary_share))
-    shuffled = Arm(kind="permuted", tasks=choice.tasks[:1], permutation=1000 * seed + 500)
-    rivals = [choice, ALONE, Arm(kind="longer", beside=more), shuffled]
-    return rivals if goal == "average" else [*rivals, Arm(kind="read-out")]
-
-
-def _shares_of(choice: Arm) -> list[Arm]:
-    """Equal shares first; less and more of the auxiliaries; and a last stretch on the primary alone."""
-    changes: list[dict[str, Any]] = [{"primary_share": 3}, {"share": 3}, {"finish": FINISH}]
-    return [choice, *(choice.model_copy(update=change) for change in changes), ALONE]

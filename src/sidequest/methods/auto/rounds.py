@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 import numpy as np
@@ -11,8 +11,10 @@ from pydantic import BaseModel, ConfigDict
 from sidequest.methods.auto.arms import Arm
 from sidequest.methods.auto.decision import Gain, gains
 from sidequest.methods.base import Plan, State
+from sidequest.methods.similarity.ranking import RankingState
+from sidequest.recipe import Subset
 
-Stage = Literal["probe", "confirm", "shares", "guard"]
+Stage = Literal["probe", "confirm", "shares", "rows", "guard"]
 ALONE = Arm(kind="single")
 
 
@@ -41,10 +43,10 @@ class Round(BaseModel):
         for arm in self.arms:
             yield from ((arm, seed) for seed in self.seeds_of(arm) if seed not in self.truth.get(arm.name, {}))
 
-    def plans(self, primary: str, epochs: float) -> Iterator[Plan]:
-        """What is still to be trained."""
+    def plans(self, primary: str, epochs: float, subsets: Callable[[Arm], Mapping[str, Subset]]) -> Iterator[Plan]:
+        """What is still to be trained. subsets: the rows that an arm takes of its tasks, where not all."""
         for arm, seed in self._missing():
-            yield arm.plan(primary, epochs, self.length, seed, self.hold_out)
+            yield arm.plan(primary, epochs, self.length, seed, self.hold_out, subsets(arm))
 
     def told(self, plan: Plan, rows: np.ndarray) -> Round:
         """With the rows of a plan."""
@@ -63,19 +65,27 @@ class Round(BaseModel):
 
 
 class AutoState(State):
-    """rows: of the primary's train. hold_out: as of rounds. beside: what a batch of an auxiliary costs for one of the primary,
-    whose last batch may be short. looks: x that a probe's looks at *select* cost. related: what labels say of many candidates.
-    rounds: complete ones and the one that runs. choice: what the complete rounds say. finished: nothing more is to be done."""
+    """rows: of the primary's train; sizes: of the candidates'. hold_out: as of rounds. beside: what a batch of an auxiliary costs
+    for one of the primary, whose last batch may be short. looks: x that a probe's looks at *select* cost.
+
+    related: what labels say of many candidates. ranking: of the rows of the choice, if it has begun; ranked: ids of each task's
+    rows in that order, packed; no_rows: why rows were not looked at. rounds: complete ones and the one that runs. choice: what
+    the complete rounds say. finished: nothing more is to be done.
+    """
 
     primary: str
     candidates: list[str]
     epochs: float
     goal: str = "primary"
     rows: int = 0
+    sizes: dict[str, int] = {}
     hold_out: int = 0
     beside: float = 1.0
     looks: float = 0.0
     related: dict[str, float] = {}
+    ranking: RankingState | None = None
+    ranked: dict[str, str] = {}
+    no_rows: str = ""
     rounds: list[Round] = []
     choice: Arm | None = None
     finished: bool = False

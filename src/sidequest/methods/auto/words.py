@@ -25,6 +25,16 @@ def evidence(one: Round) -> dict[str, Any]:
     return {"stage": one.stage, "length": one.length, "seeds": one.seeds, "hold_out": one.hold_out, "arms": arms}
 
 
+def evidence_of_rows(state: AutoState) -> dict[str, Any]:
+    """Nothing where rows were not in question."""
+    if state.no_rows:
+        return {"rows": {"left_out": f"which rows: not looked at; {state.no_rows}"}}
+    if not state.ranked or state.ranking is None:
+        return {}
+    learned = {key: value for key, value in (state.ranking.trained or {}).items() if key != "empty"}
+    return {"rows": {"ranked": {name: state.sizes[name] for name in state.ranked}, "discriminator": learned}}
+
+
 def verdict(state: AutoState) -> str:
     if not state.candidates:
         return "there are no candidates"

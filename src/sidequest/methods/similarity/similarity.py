@@ -24,7 +24,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from sidequest.learning.protocol import Discrimination, Learner, Piece, RankedChunk, TaskDiscriminator
+from sidequest.learning.protocol import Discrimination, Learner, Piece, TaskDiscriminator
+from sidequest.methods.similarity.ranking import Ranking, RankingState
 from sidequest.methods.similarity.row_sampling import RowSampling, SamplingSettings, SamplingState, random_order
 from sidequest.numerics.principal_components import principal_components
 from sidequest.numerics.top import top_positions
@@ -49,13 +50,8 @@ class SimilaritySettings(SamplingSettings):
     chunk: int = Field(8192, ge=1)
 
 
-class SimilarityState(SamplingState):
-    """trained: what the discriminator came to. chunks, ranked, seconds: chunks and rows ranked so far, and how long they took."""
-
-    trained: dict[str, Any] | None = None
-    chunks: int = 0
-    ranked: int = 0
-    seconds: float = 0.0
+class SimilarityState(SamplingState, RankingState):
+    """Rows that are ranked, then drawn."""
 
 
 class Similarity(RowSampling[SimilaritySettings, SimilarityState]):
@@ -84,32 +80,17 @@ class Similarity(RowSampling[SimilaritySettings, SimilarityState]):
 
     def round(self, state: SimilarityState, learner: Learner, rng: np.random.Generator) -> SimilarityState:
         power = learner[TaskDiscriminator]
-        if state.trained is None:
-            return state.model_copy(update={"trained": power.train_discriminator(self._discrimination)})
-        chunks = self._chunks(state)
-        if state.chunks == len(chunks):
-            return self._draw(state, power, rng)
-        before = learner.meter.seconds
-        rows = power.rank_chunk(*chunks[state.chunks], self._discrimination)
-        changes = {
-            "chunks": state.chunks + 1,
-            "ranked": state.ranked + rows,
-            "seconds": state.seconds + learner.meter.seconds - before,
-        }
-        return state.model_copy(update=changes)
+        ranking = self._ranking(state)
+        return self._draw(state, power, rng) if ranking.is_done(state) else ranking.step(state, learner)
 
     def ahead(self, state: SimilarityState) -> Sequence[Piece]:
-        if state.trained is None or state.drawn is not None:
-            return ()
-        return [RankedChunk(*chunk, self._discrimination) for chunk in self._chunks(state)[state.chunks :]]
+        return () if state.drawn is not None else self._ranking(state).ahead(state)
 
-    def _chunks(self, state: SimilarityState) -> list[tuple[str, int]]:
-        """(task, chunk) of all that is to be ranked."""
-        size = self.settings.chunk
-        return [(name, chunk) for name, rows in state.pool.items() for chunk in range(-(-rows // size))]
+    def _ranking(self, state: SimilarityState) -> Ranking:
+        return Ranking(self._discrimination, state.pool)
 
     def _rounds(self, state: SimilarityState) -> int:
-        return len(self._chunks(state)) + 2 if self._wanted(state) else 0
+        return len(self._ranking(state).chunks) + 2 if self._wanted(state) else 0
 
     def journal(self, state: SimilarityState) -> dict[str, Any]:
         if state.drawn is not None:
@@ -123,11 +104,9 @@ class Similarity(RowSampling[SimilaritySettings, SimilarityState]):
         return shown | ({"minutes_left": round(left / rate / 60, 2)} if rate else {})
 
     def _draw(self, state: SimilarityState, learner: TaskDiscriminator, rng: np.random.Generator) -> SimilarityState:
-        names, of = state.candidates, self._discrimination
-        ids = [learner.rows_to_rank(name, of) for name in names]
-        scores = [learner.similarities(name, of) for name in names]
-        unknown = {name: int((~np.isfinite(own)).sum()) for name, own in zip(names, scores, strict=True)}
-        scores = [np.where(np.isfinite(own), own, np.float32(np.nan)) for own in scores]
+        names, ranking = state.candidates, self._ranking(state)
+        ids, scores = (list(each) for each in zip(*(ranking.scores(learner, name) for name in names), strict=True))
+        unknown = {name: int(np.isnan(own).sum()) for name, own in zip(names, scores, strict=True)}
         owner = np.repeat(np.arange(len(names)), [len(rows) for rows in ids])
         order = top_positions(np.concatenate(scores), self._wanted(state))
         task, chosen = owner[order], np.concatenate(ids)[order]
