@@ -24,8 +24,17 @@ def masked(text: str) -> str:
     return _NAMED_SECRET.sub(r"\1***", _USER_PASSWORD.sub(r"\1:***@", text))
 
 
+def printable(text: str) -> str:
+    """A text that cannot speak to a terminal: control characters (escape sequences, the direction of text) as their codes. Lines
+    and tabs stay."""
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t\xa0\u202f" else ascii(letter)[1:-1] for letter in text
+    )
+
+
 class SidequestError(Exception):
-    """Something the user did or gave; the message says what, where, and what is allowed. It never holds a URL's password.
+    """Something the user did or gave; the message says what, where, and what is allowed. It never holds a URL's password, nor
+    anything that speaks to a terminal: names in it may come from a stranger's file.
 
     exit_code: of the command line. 2 is bad input; what the world did to a good one is 1.
     """
@@ -33,7 +42,7 @@ class SidequestError(Exception):
     exit_code: ClassVar[int] = 2
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(masked(message))
+        super().__init__(printable(masked(message)))
 
 
 class DataError(SidequestError):

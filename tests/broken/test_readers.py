@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import struct
 import zipfile
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from tests.broken.conftest import copy_of
 from tests.helpers.good_inputs import csv_text, idx, text_rows
 
 GOOD = csv_text(text_rows())
@@ -372,3 +375,96 @@ def test_broken_images_are_refused_with_their_place(name, place, refused):
     task = {"objective": "classification", "train": {"image": "images", "label": "labels"}}
     (place / "suite.yaml").write_text(yaml.safe_dump({"primary": "main", "tasks": {"main": task}}))
     refused(["check", "suite.yaml"], says)
+
+
+@pytest.fixture(scope="session")
+def saved_dataset(tmp_path_factory):
+    """A directory that `save_to_disk` has written."""
+    datasets = pytest.importorskip("datasets")
+    directory = tmp_path_factory.mktemp("saved") / "ds"
+    rows = {"text": [f"row {i}" for i in range(40)], "label": ["up", "down"] * 20}
+    datasets.Dataset.from_dict(rows).save_to_disk(str(directory))
+    return directory
+
+
+# name → (the file, its content: a text, a change of its JSON, or a change of its bytes; what the message says)
+SAVED: dict[str, tuple[str, Any, list[str]]] = {
+    "a state of nothing": ("state.json", "{}", ["state.json", "_data_files"]),
+    "a state that is a list": ("state.json", "[]", ["state.json", "list"]),
+    "a state that is no JSON": ("state.json", "{", ["state.json", "JSON"]),
+    "a deep state": ("state.json", "[" * 100_000, ["state.json"]),
+    "no state": ("state.json", None, ["state.json"]),
+    "no files": ("state.json", lambda data: data.update(_data_files=[]), ["_data_files"]),
+    "files that are a text": ("state.json", lambda data: data.update(_data_files="x"), ["_data_files"]),
+    "files without names": ("state.json", lambda data: data.update(_data_files=[{}]), ["_data_files", "None"]),
+    "files elsewhere": (
+        "state.json",
+        lambda data: data.update(_data_files=[{"filename": "../ds/data-00000-of-00001.arrow"}]),
+        ["_data_files", "../ds"],
+    ),
+    "a file that is not there": (
+        "state.json",
+        lambda data: data.update(_data_files=[{"filename": "x.arrow"}]),
+        ["x.arrow"],
+    ),
+    "a pipe": ("state.json", lambda data: data.update(_data_files=[{"filename": "pipe"}]), ["pipe"]),
+    "a format that is none": ("state.json", lambda data: data.update(_format_type="evil"), ["evil"]),
+    "a format of other columns": ("state.json", lambda data: data.update(_format_columns=["nope"]), ["nope"]),
+    "facts that are a list": ("dataset_info.json", "[]", ["dataset_info.json", "list"]),
+    "facts that are deep": ("dataset_info.json", '{"a":' * 50_000, ["dataset_info.json"]),
+    "a type that is none": (
+        "dataset_info.json",
+        lambda data: data["features"]["text"].update(dtype="evil"),
+        ["evil"],
+    ),
+    "features of another kind": (
+        "dataset_info.json",
+        lambda data: data.update(features={"text": 3, "label": 4}),
+        ["ds"],
+    ),
+    "classes for texts": (
+        "dataset_info.json",
+        lambda data: data["features"].update(label={"_type": "ClassLabel", "names": ["a"]}),
+        ["ds"],
+    ),
+    "rows that are cut": ("data-00000-of-00001.arrow", lambda data: data[: len(data) // 2], ["ds"]),
+    "rows of nothing": ("data-00000-of-00001.arrow", lambda data: b"", ["ds"]),
+    "rows of words": ("data-00000-of-00001.arrow", lambda data: b"hello", ["ds"]),
+    "rows with other bytes": (
+        "data-00000-of-00001.arrow",
+        lambda data: data[:100] + b"\xff" * 8 + data[108:],
+        ["ds"],
+    ),
+    "splits that are a number": ("dataset_dict.json", '{"splits": 3}', ["dataset_dict.json", "splits"]),
+    "splits of a list": ("dataset_dict.json", "[]", ["dataset_dict.json", "splits"]),
+    "splits elsewhere": ("dataset_dict.json", '{"splits": ["../ds"]}', ["dataset_dict.json", "splits"]),
+    "splits that are not there": ("dataset_dict.json", '{"splits": ["train"]}', ["train"]),
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_a_broken_saved_dataset_is_refused(name, saved_dataset, place, refused):
+    file, change, says = SAVED[name]
+    copy_of(saved_dataset, place / "ds")
+    path = place / "ds" / file
+    os.mkfifo(place / "ds" / "pipe")
+    if change is None:
+        path.unlink()
+    elif isinstance(change, str):
+        path.write_text(change)
+    elif file.endswith(".json"):
+        data = json.loads(path.read_text())
+        change(data)
+        path.write_text(json.dumps(data))
+    else:
+        path.write_bytes(change(path.read_bytes()))
+    task = {"objective": "classification", "train": "ds", "text": "text", "label": "label"}
+    (place / "suite.yaml").write_text(yaml.safe_dump({"primary": "main", "tasks": {"main": task}}))
+    refused(["check", "suite.yaml"], says)
+
+
+@pytest.mark.parametrize("content", ["[]", '{"splits": 3}', "{"])
+def test_init_of_a_broken_saved_dataset_is_refused(content, saved_dataset, place, refused):
+    copy_of(saved_dataset, place / "ds")
+    (place / "ds" / "dataset_dict.json").write_text(content)
+    refused(["init", "ds", "-o", "suite.yaml"], ["dataset_dict.json"])

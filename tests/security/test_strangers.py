@@ -373,6 +373,78 @@ def test_rows_shown_on_a_terminal_are_plain_text(place):
     assert plain("a\x1b[31mred\x07\u202e") == "a\\x1b[31mred\\x07\\u202e"
 
 
+def test_a_saved_dataset_reads_nothing_outside_its_directory(place):
+    """Where the same rows lie inside it, they are read."""
+    datasets = pytest.importorskip("datasets")
+    rows = {"text": [f"row {i}" for i in range(40)], "label": ["up", "down"] * 20}
+    datasets.Dataset.from_dict(rows).save_to_disk("mine")
+    datasets.Dataset.from_dict(rows).save_to_disk("given")
+    task = {"objective": "classification", "train": "given", "text": "text", "label": "label"}
+    Path("suite.yaml").write_text(yaml.safe_dump({"primary": "main", "tasks": {"main": task}}))
+    assert run_command("check", "suite.yaml").code == 0
+    (rows_file,) = Path("mine").glob("*.arrow")
+    state = json.loads(Path("given/state.json").read_text())
+    for name in (f"../mine/{rows_file.name}", str(rows_file.resolve())):
+        Path("given/state.json").write_text(json.dumps({**state, "_data_files": [{"filename": name}]}))
+        ended = run_command("check", "suite.yaml")
+        assert ended.code == 2, ended.output
+        assert "names files beside it" in ended.output
+
+
+ESCAPES = "a\x1b[31mred\x1b[2J\x9b2K\u202e"
+
+
+def speaks(text: str) -> bool:
+    return any(letter in text for letter in "\x1b\x9b\u202e")
+
+
+@pytest.mark.parametrize("command", ["show", "train"])
+@pytest.mark.parametrize("field", ["method", "verdict", "primary", "a field", "a task", "a kind", "a file of rows"])
+def test_names_in_a_recipe_do_not_speak_to_the_terminal(field, command, place):
+    suite = write_images(place / "plain")
+    recipe = Recipe(method="single", primary="main", phases=(Phase(shares={"main": 1}),)).model_dump(mode="json")
+    changes = {
+        "a field": {ESCAPES: 1},
+        "a task": {"phases": [{"shares": {"main": 1, ESCAPES: 1}}]},
+        "a kind": {"provenance": {"model": {"kind": ESCAPES}}},
+        "a file of rows": {"phases": [{"shares": {"main": 1}, "subsets": {"main": {"file": ESCAPES}}}]},
+    }
+    Path("recipe.json").write_text(json.dumps({**recipe, **changes.get(field, {field: ESCAPES})}))
+    dry = ["-o", "out", "--dry-run"] if command == "train" else []
+    ended = run_command(command, "recipe.json", "--suite", suite, *dry, seconds=60)
+    assert not ended.raw, ended.output
+    assert not speaks(ended.output), ended.output
+    if command == "show" or field not in ("method", "verdict"):
+        assert "a\\x1b[31mred" in ended.output  # it is shown, by its codes
+
+
+@pytest.mark.parametrize("changes", [{}, {"text": ESCAPES}, {"labels": [ESCAPES, "down"]}, {"train": f"{ESCAPES}.csv"}])
+def test_names_in_data_do_not_speak_to_the_terminal(changes, place):
+    rows = "".join(f"{ESCAPES} {i},{label}\n" for i in range(30) for label in (f"up{ESCAPES}", "down"))
+    Path("rows.csv").write_text(f"text,label\n{rows}once more,dwon\n", encoding="utf-8")
+    task = {"objective": "classification", "train": "rows.csv", "text": "text", "label": "label", **changes}
+    Path("suite.yaml").write_text(yaml.safe_dump({"primary": "main", "tasks": {"main": task}}))
+    ended = run_command("check", "suite.yaml", "--rows")
+    assert not ended.raw, ended.output
+    assert not speaks(ended.output), ended.output
+    assert "\\x1b[31mred" in ended.output
+
+
+def test_predictions_on_a_terminal_are_plain_text(monkeypatch):
+    """For a program that reads on they are as they are."""
+    import io
+
+    from sidequest.cli.printing import print_data
+
+    for terminal in (True, False):
+        out = io.StringIO()
+        monkeypatch.setattr(out, "isatty", lambda terminal=terminal: terminal)
+        monkeypatch.setattr("sys.stdout", out)
+        print_data(f"text\n{ESCAPES}\n")
+        assert speaks(out.getvalue()) is not terminal
+        assert out.getvalue().endswith("\n")
+
+
 def test_every_threat_has_its_test():
     """SECURITY.md names a test for each threat, and each of them is here."""
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")

@@ -221,13 +221,14 @@ def _warn_of_edges(tuning: Tuning) -> None:
 
 def tell_costs(estimate: CostEstimate, choices: Sequence[MethodChoice] = (), *, tune: str | None = None) -> None:
     """For --dry-run: what the work comes to, and how long it takes at the speed that a moment's training shows."""
+    from sidequest.errors import printable
     from sidequest.runs.estimating import measure_speed
 
     if is_number(tune):
         estimate.notes.append(f"--tune {tune}: up to {tune} trainings of the primary come on top")
     speed = measure_speed(estimate.setup, choices, one_thread=estimate.workers > 1)
     for line in estimate.lines(speed):
-        typer.echo(line)
+        typer.echo(printable(line))
 
 
 def chosen_executor(

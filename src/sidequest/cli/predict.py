@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from sidequest.cli.common import DeviceOption, JsonOption
+from sidequest.cli.printing import print_data
 from sidequest.formatting import fixed
 
 NAME = "predict"
@@ -82,7 +83,7 @@ def command(
         typer.echo(json.dumps(facts | written, indent=2, ensure_ascii=False))
         return
     if out is None:
-        typer.echo(as_csv(columns, predicted.separator), nl=False)
+        print_data(as_csv(columns, predicted.separator))
     else:
         typer.echo(f"{rows} rows written to {out}")
     # Beside predictions on standard output, what is said about them goes to the error stream.

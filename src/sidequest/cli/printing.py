@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import typer
+
+from sidequest.errors import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,12 +38,17 @@ def print_table(
     for number, part in enumerate(parts):
         heading = title if number == 0 else f"{title} (continued)" if title else "(continued)"
         if heading:
-            console.print(heading, style="italic", markup=False, highlight=False)
+            console.print(printable(heading), style="italic", markup=False, highlight=False)
         console.print(_made(part, padding))
         if padding is TIGHT:
             console.print()
     if caption:
-        console.print(caption, style="dim", markup=False, highlight=False)
+        console.print(printable(caption), style="dim", markup=False, highlight=False)
+
+
+def print_data(text: str) -> None:
+    """Data of a file on standard output: as they are for a program that reads on, as plain text for a person."""
+    typer.echo(printable(text) if sys.stdout.isatty() else text, nl=False)
 
 
 def _parts(console: Console, columns: list[Column], keep: int, narrowest: int) -> list[list[Column]]:
@@ -80,5 +90,5 @@ def _made(columns: Sequence[Column], padding: tuple[int, ...]) -> Table:
             one.title, justify="right" if one.right else "left", no_wrap=index > 0 and not one.wraps, overflow="fold"
         )
     for row in zip(*(one.cells for one in columns), strict=True):
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     return table

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sidequest.cli.common import JsonOption, whole
+from sidequest.errors import printable
 from sidequest.formatting import signed
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def command(
     if as_json:
         typer.echo(json.dumps([task.to_json() for task in tasks], indent=2, ensure_ascii=False))
         return
-    typer.echo(f"{loaded.method} for {loaded.primary}: {loaded.verdict or 'no verdict'}")
+    typer.echo(plain(f"{loaded.method} for {loaded.primary}: {loaded.verdict or 'no verdict'}"))
     for note in loaded.evidence.get("notes", []):
         typer.echo(f"note: {plain(note)}")
     for task in tasks:
@@ -53,7 +54,7 @@ def _print(task: ShownTask, width: int) -> None:
     role = "primary" if task.primary else "auxiliary"
     typer.echo(f"\n{plain(task.name)} ({role}): {task.taken:,} of {task.rows:,} train rows taken")
     for group in task.groups:
-        typer.echo(f"  {group.title}")
+        typer.echo(f"  {plain(group.title)}")
         for row in group.rows:
             typer.echo(f"    {_line(row, width)}")
 
@@ -68,5 +69,4 @@ def _line(row: ShownRow, width: int) -> str:
 
 def plain(text: str) -> str:
     """One line without control characters (escape sequences, line breaks, text direction): each is shown by its code."""
-    joined = " ".join(text.split())
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in joined)
+    return printable(" ".join(text.split()))

@@ -64,7 +64,7 @@ def command(
     from sidequest.cli.arguments import own_command
     from sidequest.cli.common import say_page, tell_long_texts
     from sidequest.cli.processes import launched, own_directory
-    from sidequest.errors import SettingsError
+    from sidequest.errors import SettingsError, printable
     from sidequest.paths import check_output_directory
     from sidequest.progress import show_progress
     from sidequest.runs.final_model import prepared, train_source
@@ -94,7 +94,7 @@ def command(
         )
     out = out or source
     for note in opened.notes:
-        typer.echo(note)
+        typer.echo(printable(note))
     if calibrate:
         from sidequest.models.calibration import check_calibration
 

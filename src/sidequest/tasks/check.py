@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from sidequest.errors import DataError
+from sidequest.errors import DataError, printable
 from sidequest.model_settings import EncoderSettings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.lengths import Limit, WordLimit, long_texts_message
@@ -79,7 +79,7 @@ class CheckReport:
                 parts = filter(None, (f"{facts['rows']} rows", labels + more, words, constant))
                 out.append(f"  {split}: " + "; ".join(parts))
             out += [f"  note: {note}" for note in task["notes"]]
-        return out
+        return [printable(line) for line in out]
 
     def print(self) -> None:
         print("\n".join(self.lines()))

@@ -6,6 +6,8 @@ No remote code is ever run: a dataset that ships a loading script is refused by 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sidequest.errors import DataError, nearest
+from sidequest.errors import DataError, SidequestError, first_line, nearest
 from sidequest.files import read_json
+from sidequest.paths import input_file
+from sidequest.settings import brief
 from sidequest.tasks.readers.table import Table, plain_column
 
-SAVED_DATASET, SAVED_DICT = "dataset_info.json", "dataset_dict.json"
+SAVED_DATASET, SAVED_DICT, STATE = "dataset_info.json", "dataset_dict.json", "state.json"
 
 
 def is_saved_dataset(path: Path) -> bool:
@@ -26,8 +30,36 @@ def is_saved_dataset(path: Path) -> bool:
 
 def saved_splits(path: Path) -> list[str]:
     """The names of the splits in a saved dataset dict; none for a single dataset."""
-    names = path / SAVED_DICT
-    return list(read_json(names)["splits"]) if names.is_file() else []
+    file = path / SAVED_DICT
+    if not file.is_file():
+        return []
+    found = read_json(file)
+    names = found.get("splits") if isinstance(found, dict) else None
+    if not isinstance(names, list) or not all(map(_is_inside, names)):
+        raise DataError("`splits` is a list of the names of folders beside it", file=file)
+    return names
+
+
+def _is_inside(name: Any) -> bool:
+    """Whether it is the name of something in the same folder."""
+    return isinstance(name, str) and name not in ("", ".", "..") and Path(name).name == name
+
+
+def _check_saved(path: Path) -> None:
+    """What its JSON files say leads to nothing but the files beside them: a directory may come from anybody."""
+    for folder in [path / name for name in saved_splits(path)] or [path]:
+        for file in (folder / STATE, folder / SAVED_DATASET):
+            found = read_json(input_file(file, "a file of a saved dataset"))
+            if not isinstance(found, dict):
+                raise DataError(f"an object is needed here, found {type(found).__name__}", file=file)
+        parts = read_json(folder / STATE).get("_data_files")
+        if not isinstance(parts, list) or not parts:
+            raise DataError("`_data_files` is a list of files", file=folder / STATE)
+        for part in parts:
+            name = part.get("filename") if isinstance(part, dict) else None
+            if not _is_inside(name):
+                raise DataError(f"`_data_files` names files beside it, found {brief(name)}", file=folder / STATE)
+            input_file(folder / str(name), "a file of a saved dataset")
 
 
 def read_saved(path: Path, split: str | None = None) -> Table:
@@ -35,11 +67,9 @@ def read_saved(path: Path, split: str | None = None) -> Table:
     if not is_saved_dataset(path):
         raise DataError("not a directory written by `save_to_disk` of Hugging Face datasets", file=path)
     datasets = _datasets()
-
-    try:
+    _check_saved(path)
+    with _loading(path):
         loaded = datasets.load_from_disk(str(path))
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise DataError(f"can't be loaded as a saved dataset: {error}", file=path) from None
     source = str(path)
     if isinstance(loaded, datasets.DatasetDict):
         if split is None:
@@ -55,7 +85,19 @@ def read_saved(path: Path, split: str | None = None) -> Table:
             f"this is one dataset without splits, so there is no {split!r}; name it as a file: `train: {path.name}`",
             file=path,
         )
-    return dataset_table(loaded, source)
+    with _loading(path):
+        return dataset_table(loaded, source)
+
+
+@contextmanager
+def _loading(path: Path) -> Iterator[None]:
+    """Around a library that reads a stranger's files: it may fail in any way."""
+    try:
+        yield
+    except (SidequestError, MemoryError):
+        raise
+    except Exception as error:
+        raise DataError(f"can't be loaded as a saved dataset: {first_line(error)}", file=path) from None
 
 
 def _datasets() -> Any:
