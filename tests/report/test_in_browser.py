@@ -120,6 +120,26 @@ def test_the_checks_of_the_page_see_what_is_cut_and_what_collides(browser, compa
     assert browser.evaluate(f"({COLLISIONS})(['cost'])") != []
 
 
+def test_a_long_text_of_a_row_has_a_shadow_where_it_goes_on(browser, run):
+    browser.open(run / "report.html", width=375)
+    browser.evaluate(DRAWN)
+    paint = (
+        "(() => { const style = getComputedStyle(document.querySelector('.rows p')); return [style.backgroundAttachment, \
+      style.backgroundSize]; })()"
+    )
+    attachment, size = browser.evaluate(paint)
+    assert attachment.split(", ") == [
+        "local",
+        "local",
+        "scroll",
+        "scroll",
+    ]  # the covers move with the text, the shadows do not
+    assert len(size.split(", ")) == 4
+    more = "(() => { const p = document.querySelector('.rows p'); p.textContent = 'many words '.repeat(200); \
+      return p.scrollHeight > p.clientHeight; })()"
+    assert browser.evaluate(more)
+
+
 def test_a_script_in_a_dataset_is_shown_and_not_executed(browser, comparison, tmp_path):
     # In a copy whose first script listens: an alert while the page is read would be missed by anything later.
     page = (comparison / "report.html").read_text(encoding="utf-8")
