@@ -61,6 +61,7 @@ def test_the_whole_experiment_at_a_toy_size(shared_data, tmp_path, monkeypatch):
     options = Options(tmp_path, small=True, data=shared_data, seeds=2, results=tmp_path / "results")
     results = run("policies", options)["small"]
     assert set(results["table"]) == {*policies.ORDER}
+    assert [(row["ours"], row["baseline"], row["n"]) for row in results["claims"]] == [("counterfactual", "random", 2)]
     assert all(len(scores) == 2 for table in results["table"].values() for scores in table.values())
     assert np.isclose(sum(results["policy"].values()), 1.0, atol=1e-4)
     assert len(results["by_weight"]) == len(policies.ENTROPY_WEIGHTS)
