@@ -308,6 +308,16 @@ HEADERS: dict[str, tuple[str, Callable[[int], list[Any]], dict[str, Any]]] = {
         lambda i: [sentence(i), 1 + i % 61 / 10, 0.2 + i % 9 / 9, 20 + i % 11],
         {"objective": "regression", "text": "Phrase", "label": "Conc.M"},
     ),
+    "a stance towards a target": (
+        "ID,Target,Tweet,Stance",
+        lambda i: [i, ("Atheism", "Climate")[i % 2], sentence(i), ("AGAINST", "FAVOR", "NONE")[i % 3]],
+        {"text": "Tweet", "label": "Stance", "kind": "stance"},
+    ),
+    "a tag for each word of a text": (
+        "sentence,word_labels",
+        lambda i: [sentence(i, 3), f"O {('B-PER', 'B-LOC')[i % 2]} I-PER O"],
+        {"objective": "tagging", "tokens": "sentence", "tags": "word_labels", "metric": "span_f1"},
+    ),
     "percentages are numbers": (
         "headline,funniness",
         lambda i: [sentence(i), f"{i / 4}%"],
@@ -340,6 +350,12 @@ def test_fasttext_and_a_list_inside_an_object_are_seen(write: Write) -> None:
     tasks, _ = guess(write, lines, inside)
     assert [tasks["lines"].get(key) for key in ("format", "text", "label")] == ["fasttext", "text", "label"]
     assert [tasks["inside"].get(key) for key in ("format", "text", "label")] == [None, "comment", "mood"]
+
+
+def test_records_without_a_label_are_named(write: Write) -> None:
+    items = {"data": [{"title": f"t{i}", "paragraphs": [{"context": "x"}]} for i in range(60)]}
+    with pytest.raises(SidequestError, match="paragraphs holds records; what is in them needs columns of its own"):
+        guess_suite([write("a.json", json.dumps(items))])
 
 
 def test_a_label_beside_conversations_says_what_to_do(write: Write) -> None:

@@ -32,6 +32,7 @@ from sidequest.tasks.guessing.names import (
     numbered_pair,
     singular,
 )
+from sidequest.tasks.guessing.word_tags import written_tags
 from sidequest.tasks.readers import Table
 from sidequest.tasks.targets import uses_iob
 from sidequest.tasks.unlabelled import labelled_rows
@@ -93,7 +94,7 @@ def _tagging(table: Table) -> ColumnGuess | None:
         both = numbers | lists  # Hugging Face's files have tags as numbers
         found = [both[name] for name in TAG_NAMES if name in both and both[name] != tokens]
         if tokens is None or not found:
-            return None
+            return _written_tagging(table)
         tags = found[0]
         columns, remark = {"tokens": tokens, "tags": tags}, _chosen_for(["its name"], found[1:])
     is_numbered = tags in numbers.values()
@@ -103,6 +104,15 @@ def _tagging(table: Table) -> ColumnGuess | None:
     fields = {"objective": "tagging", **columns, "metric": metric}
     what = "the last column" if word_table else tags
     return ColumnGuess(fields, f"tagging by {what}", {"tags" if columns else "objective": remark})
+
+
+def _written_tagging(table: Table) -> ColumnGuess | None:
+    if (found := written_tags(table)) is None:
+        return None
+    tokens, tags = found
+    fields = {"objective": "tagging", "tokens": tokens, "tags": tags, "metric": "span_f1"}
+    remark = _chosen_for([f"tags of spans, in every row as many as {tokens} has words"], [])
+    return ColumnGuess(fields, f"tagging by {tags}", {"tags": remark})
 
 
 def _choices(table: Table, facts: list[Facts]) -> ColumnGuess | None:

@@ -175,7 +175,13 @@ def why_no_label(facts: list[Facts], candidates: Sequence[Label]) -> str:
         if candidates
         else ""
     )
-    return f"no column looks like a label; columns are {names}{unlikely}"
+    nested = [fact.name for fact in facts if fact.form == "nested"]
+    inside = (
+        f". {', '.join(nested)} hold{'s' * (len(nested) == 1)} records; what is in them needs columns of its own"
+        if nested
+        else ""
+    )
+    return f"no column looks like a label; columns are {names}{unlikely}{inside}"
 
 
 def _few_values(fact: Facts) -> str:

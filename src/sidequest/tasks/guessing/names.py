@@ -20,7 +20,7 @@ def word_set(words: str) -> frozenset[str]:
 # Whole names, the likeliest first.
 LABEL_NAMES = in_order(
     """
-    label labels gold_label target class category categories intent emotion emotions sentiment polarity topic topics stars
+    label labels gold_label stance target class category categories intent emotion emotions sentiment polarity topic topics stars
     rating score similarity is_duplicate quality gold answer_key answerkey tags y
     """
 )
