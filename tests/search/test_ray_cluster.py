@@ -1,6 +1,10 @@
 """Work on a Ray cluster of two nodes without a shared disk: the bytes of one worker, also when a node is killed midway."""
 
 import json
+import os
+import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -11,6 +15,7 @@ from sidequest.runs.comparing import compare
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
 from sidequest.search.executors import Executor, WorkerJournal
+from sidequest.search.ray_workers import check_address, check_room
 from sidequest.tasks.loading import load_suite
 from tests.helpers.ray_cluster import needs_ray, two_nodes
 
@@ -33,6 +38,46 @@ def test_a_missing_ray_is_said(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "ray" else find(name, *rest))
     with pytest.raises(SettingsError, match=r"sidequest\[ray\]"):
         Executor(2, "ray").open(print, None)
+
+
+def test_a_cluster_that_does_not_answer_is_said_at_once():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        for bad in (address, f"ray://{address}", "127.0.0.1:99999"):
+            with pytest.raises(SettingsError, match=f"--address {bad}: no Ray cluster answers"):
+                check_address(bad)
+        listening.listen()
+        check_address(address)  # the control: somebody is there
+    for other in ("local", "auto"):
+        check_address(other)
+
+
+def test_a_job_that_no_node_can_take_is_not_waited_for_in_silence():
+    def node(alive=True, **resources):
+        return {"Alive": alive, "Resources": resources}
+
+    nodes = [node(CPU=2.0), node(CPU=1.0, GPU=1.0), node(alive=False, CPU=64.0, GPU=8.0)]
+    for cpus, gpus in ((1, 0), (2, 0), (1, 1), (0, 1)):
+        check_room(nodes, Executor(2, "ray", cpus_per_trial=cpus, gpus_per_trial=gpus))
+    for cpus, gpus in ((3, 0), (2, 1), (1, 2)):
+        with pytest.raises(SettingsError, match=r"no node of the Ray cluster has them: the largest has 2 cores"):
+            check_room(nodes, Executor(2, "ray", cpus_per_trial=cpus, gpus_per_trial=gpus))
+        with pytest.warns(UserWarning, match="Waiting for one"):  # it may grow
+            check_room(nodes, Executor(2, "ray", address="auto", cpus_per_trial=cpus, gpus_per_trial=gpus))
+
+
+@needs_ray
+@pytest.mark.cluster
+def test_a_gpu_that_is_not_there_is_refused_by_the_command(tmp_path):
+    few = ["-m", "task-modelling", "--set", "subsets=2", "--set", "train.epochs=0.2", "--workers", "1"]
+    command = [sys.executable, "-m", "sidequest", "select", "digits", *few, "-o", str(tmp_path / "run")]
+    command += ["--executor", "ray", "--gpus-per-trial", "64"]
+    environment = {**os.environ, "SIDEQUEST_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, timeout=240, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "64 GPUs" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @needs_ray

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO
 
 from sidequest import ranks
@@ -24,9 +24,11 @@ TIED = "SIDEQUEST_TIED"  # set for processes whose standard input ends when the 
 AFTER_ONE = 5.0  # seconds that the others have to say something of their own when one has failed
 
 
-def run_together(command: Sequence[str], processes: int) -> int:
-    """Run a command in so many processes; the exit code is the first process's, or that of the one that failed alone."""
+def run_together(command: Sequence[str], processes: int, more: Mapping[str, str] | None = None) -> int:
+    """Run a command in so many processes; the exit code is the first process's, or that of the one that failed alone. more: of
+    their environment."""
     shared = {
+        **(more or {}),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(_free_port()),
         "WORLD_SIZE": str(processes),

@@ -11,11 +11,15 @@ from typing import Annotated
 
 import typer
 
+from sidequest.cli.common import whole
+
+MOST_PROCESSES = 128  # of one machine
 ProcessesOption = Annotated[
     int,
     typer.Option(
         "--processes",
-        min=1,
+        parser=whole(1, MOST_PROCESSES),
+        metavar="N",
         help="Processes that train one model together, each on its part of every batch; a GPU each, where there are any.",
     ),
 ]
@@ -40,12 +44,45 @@ def launched(processes: int) -> bool:
     with torchrun yourself."""
     from sidequest import ranks
     from sidequest.cli.launching import run_together
+    from sidequest.search.processes import DEVICE
 
     if processes == 1 or ranks.size() > 1:
         return False
-    if code := run_together([sys.executable, "-m", "sidequest", *_without_flag(sys.argv[1:])], processes):
+    device = os.environ.get(DEVICE, "")
+    check_device(device, processes)
+    more = {"CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else {}  # or torch would let GPUs talk that nobody uses
+    command = [sys.executable, "-m", "sidequest", *_without_flag(sys.argv[1:])]
+    if code := run_together(command, processes, more):
         raise typer.Exit(code)
     return True
+
+
+def check_device(device: str, processes: int) -> None:
+    """Refuse what several processes cannot compute on, before any is started. device: that was asked for, if any."""
+    from sidequest.errors import SettingsError
+
+    if device == "cpu":
+        return
+    if device not in ("", "cuda"):
+        raise SettingsError(
+            f"--processes: each process takes a GPU of its own, or all take the CPU: --device cuda or cpu, found {device!r}. "
+            "CUDA_VISIBLE_DEVICES says which GPUs"
+        )
+    gpus = number_of_gpus()
+    if gpus and processes > gpus:
+        raise SettingsError(
+            f"--processes {processes}: each process takes a GPU of its own, and there are {gpus}; give at most {gpus}, or "
+            "--device cpu"
+        )
+
+
+def number_of_gpus() -> int:
+    """CUDA's; torch is asked only where there is a driver."""
+    if not os.path.exists("/proc/driver/nvidia"):
+        return 0
+    import torch
+
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
 @contextmanager

@@ -7,7 +7,11 @@ disk.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator, Sequence
+import math
+import re
+import socket
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +20,8 @@ from sidequest.search.executors import Executor, Job, Result, Running, WorkerJou
 from sidequest.search.processes import answer
 from sidequest.search.workers import Answer, Worker, WorkerSession
 from sidequest.threads import one_torch_thread
+
+ANSWERS = 10.0  # seconds that a cluster has to answer
 
 
 @dataclass
@@ -45,6 +51,7 @@ class RaySession(WorkerSession[Job, Result]):
         self._connected = not ray.is_initialized()
         if self._connected:
             _connect(ray, executor, slots)
+        check_room(ray.nodes(), executor)
         self._shared = ray.put(common)
         options: dict[str, Any] = {"num_cpus": executor.cpus_per_trial, "max_restarts": 0, "max_task_retries": 0}
         if executor.gpus_per_trial:
@@ -81,11 +88,40 @@ class RaySession(WorkerSession[Job, Result]):
 def _connect(ray: Any, executor: Executor, slots: int) -> None:
     where: dict[str, Any] = {"address": executor.address}
     if executor.address == "local":
-        where = {"num_cpus": max(1, round(slots * executor.cpus_per_trial)), "include_dashboard": False}
+        where = {"num_cpus": max(1, math.ceil(slots * executor.cpus_per_trial)), "include_dashboard": False}
+    check_address(executor.address)
     try:
         ray.init(log_to_driver=False, **where)
     except ConnectionError as error:
         raise SettingsError(f"--address {executor.address}: no Ray cluster answers: {error}") from None
+
+
+def check_address(address: str) -> None:
+    """Ray itself waits for minutes for a cluster that is not there."""
+    found = re.fullmatch(r"(?:ray://)?(?P<host>[^/:@]+):(?P<port>\d{1,5})", address)
+    if found is None:  # `local`, `auto`, and what only Ray knows
+        return
+    try:
+        socket.create_connection((found["host"], int(found["port"])), ANSWERS).close()
+    except (OSError, OverflowError) as error:
+        raise SettingsError(f"--address {address}: no Ray cluster answers: {error}") from None
+
+
+def check_room(nodes: Sequence[Mapping[str, Any]], executor: Executor) -> None:
+    """A job for which no node is large enough would wait for ever. A cluster that grows may get such a node, so there it is
+    said, and waited for."""
+    asked = {"CPU": executor.cpus_per_trial, "GPU": executor.gpus_per_trial}
+    there = [node.get("Resources", {}) for node in nodes if node.get("Alive")]
+    if any(all(node.get(kind, 0) >= amount for kind, amount in asked.items()) for node in there):
+        return
+    most = max(((node.get("CPU", 0), node.get("GPU", 0)) for node in there), default=(0, 0))
+    words = (
+        f"a job takes {asked['CPU']:g} cores and {asked['GPU']:g} GPUs (--cpus-per-trial, --gpus-per-trial), and no node of "
+        f"the Ray cluster has them: the largest has {most[0]:g} cores and {most[1]:g} GPUs"
+    )
+    if executor.address == "local":
+        raise SettingsError(words)
+    warnings.warn(f"{words}. Waiting for one", stacklevel=2)
 
 
 class _RayWorker:
@@ -96,7 +132,6 @@ class _RayWorker:
 
     def name(self) -> Answer:
         import os
-        import socket
 
         import ray
 

@@ -33,6 +33,16 @@ METHODS = {
     "exp3s": {"steps": 12},
     "alphavil": {"epochs": 2},
 }
+# For whole trainings by the command. Nothing is drawn for rows, because each process would draw for its own. And no AdamW: it
+# divides gradients by their size, so where they are nearly zero rounding alone moves a weight by a whole step.
+STILL = (
+    "model.dropout=0",
+    "model.shift=0",
+    "model.rotate=0",
+    "model.zoom=0",
+    "train.optimizer=sgd",
+    "train.learning_rate=0.05",
+)
 
 
 def setup(**train):
@@ -118,18 +128,7 @@ def close(one, other, method):
 def test_a_training_of_two_that_was_killed_goes_on_in_one(tmp_path):
     """By the command, with checkpoints at every chance; the model is that of one process that was left alone."""
     environment = {**os.environ, "SIDEQUEST_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
-    model = [
-        "--set",
-        "model.dropout=0",
-        "--set",
-        "model.rotate=0",
-        "--set",
-        "model.zoom=0",
-        "--set",
-        "model.shift=0",
-        "--set",
-        "train.epochs=30",
-    ]
+    model = [part for setting in (*STILL, "train.epochs=30") for part in ("--set", setting)]
 
     def sidequest(*arguments, wait=True):
         process = subprocess.Popen([sys.executable, "-m", "sidequest", *arguments], env=environment)
@@ -152,8 +151,11 @@ def test_a_training_of_two_that_was_killed_goes_on_in_one(tmp_path):
     assert not (killed / "model").exists()
     sidequest("train", str(tmp_path / "run"), "-o", str(killed))
     one, gone_on = (next((tmp_path / name / "model").glob("*.safetensors")) for name in ("whole", "killed"))
-    for name, value in load_file(one).items():
-        torch.testing.assert_close(load_file(gone_on)[name], value, atol=1e-4, rtol=1e-3)
+    whole, resumed = load_file(one), load_file(gone_on)
+    for name, value in whole.items():
+        torch.testing.assert_close(resumed[name], value, atol=1e-4, rtol=1e-3)
+    # The control: had it begun again in one process, it would have the same bytes.
+    assert any(not torch.equal(resumed[name], value) for name, value in whole.items())
 
 
 def kill_tree(process):
@@ -259,9 +261,7 @@ def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch):
 @pytest.mark.slow
 def test_a_comparison_in_two_processes_is_that_of_one(tmp_path):
     """By the command, up to rounding; the second process leaves nothing behind."""
-    # Nothing is drawn for rows: each process would draw for its own.
-    still = ["model.dropout=0", "model.shift=0", "model.rotate=0", "model.zoom=0", "train.epochs=1", "exp3s.steps=10"]
-    model = [part for setting in still for part in ("--set", setting)]
+    model = [part for setting in (*STILL, "train.epochs=3", "exp3s.steps=10") for part in ("--set", setting)]
     for processes in ("1", "2"):
         environment = {**os.environ, "SIDEQUEST_CACHE": str(tmp_path / f"cache-{processes}"), "OMP_NUM_THREADS": "1"}
         command = [
@@ -283,6 +283,8 @@ def test_a_comparison_in_two_processes_is_that_of_one(tmp_path):
     assert [row["method"] for row in one["rows"]] == [row["method"] for row in two["rows"]]
     for mine, theirs in zip(one["rows"], two["rows"], strict=True):
         np.testing.assert_allclose(theirs["scores"], mine["scores"], atol=0.01, err_msg=mine["method"])
+    scores = {row["method"]: row["scores"][0] for row in one["rows"]}
+    assert scores["single-long"] > scores["single"] + 0.1  # the control: trainings of another length score otherwise
     assert not one["missing"] + two["missing"]
 
 
@@ -297,3 +299,37 @@ def test_processes_are_one_worker(more, tmp_path):
         result = CliRunner().invoke(app, arguments)
         assert isinstance(result.exception, SettingsError)
         assert "--processes" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "processes", "refused"),
+    [
+        ("", 0, 8, None),
+        ("", 2, 2, None),
+        ("cuda", 2, 2, None),
+        ("cpu", 2, 8, None),
+        ("", 2, 3, "--processes 3: each process takes a GPU of its own, and there are 2"),
+        ("cuda:1", 2, 2, "found 'cuda:1'"),
+        ("mps", 0, 2, "found 'mps'"),
+    ],
+)
+def test_processes_take_a_gpu_each_or_the_cpu(monkeypatch, tmp_path, device, gpus, processes, refused):
+    """By the command: what cannot be is refused before any process is started."""
+    from typer.testing import CliRunner
+
+    from sidequest.cli import app, launching
+    from sidequest.cli import processes as options
+
+    started = []
+    monkeypatch.setattr(options, "number_of_gpus", lambda: gpus)
+    monkeypatch.setattr(launching, "run_together", lambda command, number, more: started.append((number, more)) or 0)
+    monkeypatch.setenv("SIDEQUEST_DEVICE", device)
+    arguments = ["select", "digits", "-m", "single", "-o", str(tmp_path / "x"), "--processes", str(processes)]
+    result = CliRunner().invoke(app, arguments)
+    if refused is None:
+        assert result.exception is None
+        assert started == [(processes, {"CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else {})]
+        return
+    assert isinstance(result.exception, SettingsError)
+    assert refused in str(result.exception)
+    assert not started
