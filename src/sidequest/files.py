@@ -88,8 +88,8 @@ def remove_forgotten() -> None:
             if re.fullmatch(rf"\.sidequest-[a-z]+\.[0-9a-f]{{8}}\{PART}", entry.name) and entry.is_dir(
                 follow_symlinks=False
             ):
-                mine = fcntl is None or entry.stat(follow_symlinks=False).st_uid == os.getuid()
-                if mine and not _is_held(Path(entry.path)):
+                is_ours = fcntl is None or entry.stat(follow_symlinks=False).st_uid == os.getuid()
+                if is_ours and not _is_held(Path(entry.path)):
                     _remove(Path(entry.path))
 
 
@@ -280,10 +280,10 @@ def check_files(directory: Path, digests: Mapping[str, str]) -> None:
         try:
             if ".." in Path(name).parts or Path(name).is_absolute() or (path.exists() and not path.is_file()):
                 raise Damaged(path, "it is no plain file of this directory")
-            found = file_digest(path)
+            content = file_digest(path)
         except OSError as error:
             raise Damaged(path, f"it cannot be read ({error.strerror})") from None
-        if found != wanted:
+        if content != wanted:
             raise Damaged(path, "its content does not fit the digest that was written with it")
 
 

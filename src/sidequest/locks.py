@@ -95,10 +95,10 @@ def _self() -> dict[str, Any]:
 
 def _holder(handle: int) -> dict[str, Any]:
     try:
-        found = json.loads(os.pread(handle, 1000, 0))
+        holder = json.loads(os.pread(handle, 1000, 0))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) and isinstance(found.get("process"), int) else {}
+    return holder if isinstance(holder, dict) and isinstance(holder.get("process"), int) else {}
 
 
 def _alive(process: int) -> bool:

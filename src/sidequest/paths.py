@@ -47,31 +47,31 @@ def shown(path: Path | str) -> str:
 
 def input_file(path: Path, what: str) -> Path:
     """Refuse what is no plain file that can be read. what: for the message, `a recipe`."""
-    found = what_is_at(path)
-    if found == "nothing":
+    kind = what_is_at(path)
+    if kind == "nothing":
         raise SettingsError(f"{shown(path)}: no such file; {what} is needed here")
-    if found != "file":
-        is_a = "a directory" if found == "directory" else "a pipe or a device"
+    if kind != "file":
+        is_a = "a directory" if kind == "directory" else "a pipe or a device"
         raise SettingsError(f"{shown(path)}: {what} is a plain file, this is {is_a}")
     return path
 
 
 def check_output_file(path: Path, option: str = "--out") -> None:
     """Refuse, before any work, a file that cannot be written at its end."""
-    found = what_is_at(path)
-    if found not in ("file", "nothing"):
-        is_a = "a directory" if found == "directory" else "a pipe or a device"
+    kind = what_is_at(path)
+    if kind not in ("file", "nothing"):
+        is_a = "a directory" if kind == "directory" else "a pipe or a device"
         raise SettingsError(f"{option} {shown(path)}: a file is written there, but this is {is_a}")
     _check_parent(path, option)
 
 
 def check_output_directory(path: Path, option: str = "--out") -> None:
     """Refuse, before any work, a directory that can be neither made nor written into."""
-    found = what_is_at(path)
-    if found not in ("directory", "nothing"):
-        is_a = "a file" if found == "file" else "a pipe or a device"
+    kind = what_is_at(path)
+    if kind not in ("directory", "nothing"):
+        is_a = "a file" if kind == "file" else "a pipe or a device"
         raise SettingsError(f"{option} {shown(path)}: a directory is written there, but this is {is_a}")
-    if found == "nothing":
+    if kind == "nothing":
         _check_parent(path, option)
     elif not os.access(path, os.W_OK | os.X_OK):
         raise SettingsError(f"{option} {shown(path)}: you may not write into this directory")
@@ -84,10 +84,10 @@ def _check_parent(path: Path, option: str) -> None:
     if path.is_symlink() and not path.exists():
         raise SettingsError(f"{option} {shown(path)}: is a link that leads nowhere")
     for above in path.absolute().parents:
-        found = what_is_at(above)
-        if found == "nothing" and not above.is_symlink():
+        kind = what_is_at(above)
+        if kind == "nothing" and not above.is_symlink():
             continue
-        if found != "directory":
+        if kind != "directory":
             raise SettingsError(f"{option} {shown(path)}: {shown(above)} is in its way: it is no directory")
         if not os.access(above, os.W_OK | os.X_OK):
             raise SettingsError(f"{option} {shown(path)}: you may not write into {shown(above)}")

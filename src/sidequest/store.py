@@ -64,10 +64,10 @@ class ContentStore:
 
     def get(self, key: str) -> Entry | None:
         """None: there is no such entry, or it is damaged."""
-        found = self._read(key)
-        if found is None and (remote := shared_blobs()) is not None and remote.fetch(self._name(key), self.place(key)):
-            found = self._read(key)
-        return found
+        entry = self._read(key)
+        if entry is None and (remote := shared_blobs()) is not None and remote.fetch(self._name(key), self.place(key)):
+            entry = self._read(key)
+        return entry
 
     def _read(self, key: str) -> Entry | None:
         place = self.place(key)

@@ -159,14 +159,14 @@ def _splits_of(data: Any) -> dict[str, Any]:
         }
     if not isinstance(data, Mapping) or not all(hasattr(rows, "features") for rows in data.values()) or not data:
         return {}
-    found = {
+    splits = {
         split: data[name]
         for split, known in SPLIT_NAMES.items()
         if (name := next((each for each in known if each in data), None)) is not None
     }
-    if "train" not in found:
+    if "train" not in splits:
         raise SettingsError(f"a dataset of several splits needs one called 'train', found {', '.join(map(str, data))}")
-    return found
+    return splits
 
 
 def _is_named(column: str, named: Mapping[str, Any]) -> bool:

@@ -82,7 +82,7 @@ def card_text(facts: CardFacts) -> str:
 def _metadata(facts: CardFacts) -> dict[str, Any]:
     task, metric = facts.card.task, facts.card.task.metrics[0]
     image = "image" in task.columns
-    found: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "library_name": "transformers" if facts.card.loads_with.startswith("transformers") else "sidequest",
         "pipeline_tag": "image-classification" if image else PIPELINES.get(task.objective, "other"),
         "tags": ["sidequest", *(["auxiliary-tasks"] if facts.recipe.auxiliaries else [])],
@@ -92,16 +92,16 @@ def _metadata(facts: CardFacts) -> dict[str, Any]:
     if (
         "/" in encoder and HUB_NAME.fullmatch(encoder) and not Path(encoder).exists()
     ):  # a path is nobody else's business
-        found["base_model"] = encoder
+        metadata["base_model"] = encoder
     value = facts.scores.report.get(metric, math.nan)
     if math.isfinite(value):
         result = {
-            "task": {"type": found["pipeline_tag"]},
+            "task": {"type": metadata["pipeline_tag"]},
             "dataset": {"name": task.name, "type": task.name, "split": "report"},
             "metrics": [{"type": metric, "value": round(value, 4)}],
         }
-        found["model-index"] = [{"name": task.name, "results": [result]}]
-    return found
+        metadata["model-index"] = [{"name": task.name, "results": [result]}]
+    return metadata
 
 
 def _about(facts: CardFacts) -> str:

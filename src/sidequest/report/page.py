@@ -124,7 +124,7 @@ def _of_comparison(compared: Compared) -> Page:
         if drawings or run.recipe.verdict or row is best:
             line = f"{fixed(row.mean)} {comparison.metric}, {fixed(row.x, 1)}x, {row.verdict}"
             methods.append(MethodPart(row.method, run, drawings, line, opened=row is best))
-    shown = compared.runs.get(best.method if best is not None else "") or next(iter(compared.runs.values()))
+    featured = compared.runs.get(best.method if best is not None else "") or next(iter(compared.runs.values()))
     tables = {"comparison": sections.comparison_table(compared), "details": sections.details_table(compared)}
     if (differences := sections.differences_table(compared)) is not None:
         tables["differences"] = differences
@@ -154,7 +154,7 @@ def _of_comparison(compared: Compared) -> Page:
         kind="compare",
         verdict=sections.comparison_verdict(compared),
         methods=methods,
-        recipe=shown,
+        recipe=featured,
         record=facts_of(compared.directory),
         tables=tables,
         drawings={name: draw(sketch) for name, sketch in sketches.items()},

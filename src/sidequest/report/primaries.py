@@ -54,12 +54,12 @@ def primaries_page(directory: Path, table: PrimariesTable, page_name: str) -> Pr
         )
         for name in primaries
     ]
-    shown = f"Not shown that auxiliary tasks help any of {len(primaries)} primaries."
+    sentence = f"Not shown that auxiliary tasks help any of {len(primaries)} primaries."
     if helped:
-        shown = f"Auxiliary tasks help {len(helped)} of {len(primaries)} primaries: {', '.join(helped)}."
+        sentence = f"Auxiliary tasks help {len(helped)} of {len(primaries)} primaries: {', '.join(helped)}."
     return PrimariesPage(
         title=f"{len(primaries)} primaries",
-        verdict=Verdict(shown, "good" if helped else "base"),
+        verdict=Verdict(sentence, "good" if helped else "base"),
         tables={"primaries": _table(table)},
         drawings={"differences": draw(Sketch("differences", caption, partial(differences, table)))},
         links=links,

@@ -96,10 +96,10 @@ def probe(setup: Setup) -> Final:
             raise SettingsError(f"model.kind={setup.family.kind} has no read-out of {name!r}")
         rows += len(task.train)
         for split, by_task in scores.items():
-            found = read_out.predict(task.splits[split], setup.family.scales[name].restore)
-            by_task[name] = compute_all(task.metrics, found, task.splits[split].target, task.labels)
+            predicted = read_out.predict(task.splits[split], setup.family.scales[name].restore)
+            by_task[name] = compute_all(task.metrics, predicted, task.splits[split].target, task.labels)
             if split == "report":
-                predictions[name] = found
+                predictions[name] = predicted
     x = EVALUATION_SHARE * rows / setup.single_run_work
     return _final(setup, scores, predictions, Spent(x=x, evaluations=1, evaluated_examples=rows), ())
 

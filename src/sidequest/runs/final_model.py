@@ -45,8 +45,8 @@ def train_source(
     recipe = source.recipe
     chosen, setup, own = prepared(source, seed)
     facts = {"method": recipe.method, **recipe.provenance, "seed": chosen}
-    shown = {key: value for key, value in facts.items() if key not in ("data", "rows")}
-    with tracking(track, directory, "train", shown) as log:
+    settings = {key: value for key, value in facts.items() if key not in ("data", "rows")}
+    with tracking(track, directory, "train", settings) as log:
 
         class Tracked(Progress):
             seen: float | None = None
@@ -72,7 +72,7 @@ def train_source(
         log({"final": {"select": trained.select, "report": trained.report}, "majority": trained.majority}, 0)
     if directory != source.directory or not (directory / "recipe.json").exists():
         recipe.write(directory / "recipe.json")  # so that the directory says what its model was trained on
-    told = CardFacts(
+    card = CardFacts(
         ModelCard.read_from(directory / "model"),
         recipe,
         ScoresRecord.read(directory),
@@ -80,5 +80,5 @@ def train_source(
         source.other_model,
         use_of(directory / "model"),
     )
-    write_model_card(directory / "model", told)
+    write_model_card(directory / "model", card)
     return trained, write_run_page(directory, source.setup.suite, "train", command, setup.model)

@@ -50,8 +50,8 @@ class Luggage:
 
 def pack(directory: Path) -> Files:
     """The files of a directory by their path in it; not its locks, which hold where they are."""
-    found = (path for path in sorted(directory.rglob("*")) if path.is_file() and path.name != ".lock")
-    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in found}
+    paths = (path for path in sorted(directory.rglob("*")) if path.is_file() and path.name != ".lock")
+    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in paths}
 
 
 def unpack(files: Files, directory: Path) -> None:

@@ -38,8 +38,8 @@ def files_of(directory: Path) -> dict[str, int]:
     for path in sorted(directory.rglob("*")):
         if path.is_symlink():
             raise SettingsError(f"{path}: is a symbolic link; only plain files are sent to a hub. Remove it first")
-    found = sorted(path for path in directory.rglob("*") if path.is_file())
-    names = {path.relative_to(directory).as_posix(): path.stat().st_size for path in found}
+    files = sorted(path for path in directory.rglob("*") if path.is_file())
+    names = {path.relative_to(directory).as_posix(): path.stat().st_size for path in files}
     return {name: size for name, size in names.items() if not any(part.startswith(".") for part in name.split("/"))}
 
 

@@ -47,7 +47,7 @@ def resampled_scores(
 
 def _predictions(directory: Path, tasks: Sequence[str]) -> dict[str, Any] | None:
     try:
-        found = read_predictions(directory / PREDICTIONS)
+        predictions = read_predictions(directory / PREDICTIONS)
     except ValueError:
         return None
-    return found if all(task in found for task in tasks) else None
+    return predictions if all(task in predictions for task in tasks) else None

@@ -100,8 +100,8 @@ def taken_ids(task: Task, recipe: Recipe) -> np.ndarray:
 def _spread(ids: np.ndarray, count: int) -> list[tuple[int, float | None]]:
     if not len(ids):
         return []
-    at = np.unique(np.linspace(0, len(ids) - 1, min(count, len(ids))).round().astype(int))
-    return [(int(ids[i]), None) for i in at]
+    positions = np.unique(np.linspace(0, len(ids) - 1, min(count, len(ids))).round().astype(int))
+    return [(int(ids[i]), None) for i in positions]
 
 
 def _rows(task: Task, rows: Sequence[tuple[int, float | None]], taken: set[int]) -> list[ShownRow]:
@@ -116,14 +116,14 @@ def _rows(task: Task, rows: Sequence[tuple[int, float | None]], taken: set[int])
 
 
 def _texts(rows: Examples, at: int) -> dict[str, str]:
-    shown = {}
+    texts = {}
     for name, column in rows.columns.items():
         if name == SHAPE_ONLY:
-            shown[name] = " × ".join(str(side) for side in column.shape[1:])
+            texts[name] = " × ".join(str(side) for side in column.shape[1:])
             continue
         value = column[at].as_py()
-        shown[name] = value if isinstance(value, str) else (" " if name == "tokens" else " | ").join(value)
-    return shown
+        texts[name] = value if isinstance(value, str) else (" " if name == "tokens" else " | ").join(value)
+    return texts
 
 
 def _target(task: Task, rows: Examples, at: int) -> str:

@@ -187,8 +187,8 @@ class TruthTable(BaseModel):
 
     def rank(self, auxiliaries: tuple[str, ...]) -> int:
         """1 for the best subset; ties share the better rank."""
-        mine = self.mean_of(auxiliaries)
-        return 1 + sum(mean > mine for mean in self.means.values())
+        chosen = self.mean_of(auxiliaries)
+        return 1 + sum(mean > chosen for mean in self.means.values())
 
     def mean_of(self, auxiliaries: tuple[str, ...]) -> float:
         key = tuple(sorted(auxiliaries))

@@ -73,11 +73,11 @@ class Claims:
     def claim(self, key: str) -> bool:
         sql, table = self._sql, self._table
         row = {"study": self._study, "key": key}
-        here = sql.and_(table.c.study == self._study, table.c.key == key)
+        this_trial = sql.and_(table.c.study == self._study, table.c.key == key)
         try:
             with self._engine.begin() as connection:
                 now = self._now(connection)
-                connection.execute(table.delete().where(here, table.c.until < now))
+                connection.execute(table.delete().where(this_trial, table.c.until < now))
                 connection.execute(table.insert().values(**row, owner=self._owner, until=now + self._lease))
         except (sql.exc.IntegrityError, sql.exc.OperationalError):  # somebody else has it, or is at the table
             return False
@@ -107,8 +107,8 @@ class Claims:
         self._held.discard(key)
         table = self._table
         with self._engine.begin() as connection:
-            mine = (table.c.study == self._study, table.c.key == key, table.c.owner == self._owner)
-            connection.execute(table.delete().where(*mine))
+            own_claim = (table.c.study == self._study, table.c.key == key, table.c.owner == self._owner)
+            connection.execute(table.delete().where(*own_claim))
 
     def _renew_for_ever(self) -> None:
         table = self._table

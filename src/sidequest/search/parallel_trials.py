@@ -160,8 +160,8 @@ class Trials:
     def _find(self, key: str) -> TrialResult | None:
         if self._facts is None:
             return None
-        found = None if self._shared is None else self._shared.result(key)
-        return found or self._cache.get(key)
+        result = None if self._shared is None else self._shared.result(key)
+        return result or self._cache.get(key)
 
     def _take(self, ended: Ended[TrialResult]) -> None:
         key = next((key for key, ticket in self._tickets.items() if ticket == ended.ticket), None)

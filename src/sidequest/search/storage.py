@@ -33,10 +33,10 @@ def bad_storage(url: str, error: Exception) -> SettingsError:
     """One line about a database that cannot be used."""
     if isinstance(error, SettingsError):
         return error
-    found = _PASSWORD.search(url)
+    secret = _PASSWORD.search(url)
     words = (str(error).splitlines() or [type(error).__name__])[0]
-    if found is not None:
-        words = words.replace(found["password"], "***")
+    if secret is not None:
+        words = words.replace(secret["password"], "***")
     return SettingsError(
         f"storage {without_password(url)!r}: {without_password(words)}. "
         "A database URL looks like sqlite:///trials.db or postgresql://user@host/name"

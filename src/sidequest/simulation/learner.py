@@ -257,8 +257,8 @@ class SimulatedLearner(OwnPowers):
         return {"score": self.evaluate(task, split)}
 
     def snapshot(self, *, weights_only: bool = False) -> dict[str, Any]:
-        at = self._at.copy()
-        return {"exposures": at.exposures} if weights_only else {**vars(at), "seed": self.seed}
+        progress = self._at.copy()
+        return {"exposures": progress.exposures} if weights_only else {**vars(progress), "seed": self.seed}
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         if "positions" not in snapshot:  # of what was learned only

@@ -59,11 +59,11 @@ def build_task(
                 kept[split], tables[split] = drop_unlabelled(table, spec)
     columns = _column_names(spec, tables["train"])
     inputs = {key: value for key, value in columns.items() if key not in ("label", "tags")}
-    shown: dict[str, dict[str, Column]] = {}
+    read: dict[str, dict[str, Column]] = {}
     for split, table in tables.items():
         with problems.catch(name, split):
-            shown[split] = input_columns(table, inputs)
-    labels, targets, notes = _targets(name, spec, objective, tables, shown, columns, problems)
+            read[split] = input_columns(table, inputs)
+    labels, targets, notes = _targets(name, spec, objective, tables, read, columns, problems)
     if len(problems.errors) > before:
         return None
     metrics = spec.metric or default_metrics(objective, labels)
@@ -72,7 +72,7 @@ def build_task(
             check_metric(metric, objective, labels)
     if len(problems.errors) > before:
         return None
-    rows = {s: Examples(shown[s], targets[s], kept[s]) for s in SPLITS if s in tables}
+    rows = {s: Examples(read[s], targets[s], kept[s]) for s in SPLITS if s in tables}
     rows, more_notes = _split(name, rows, spec, objective, seed, primary)
     if empty := [split for split, part in rows.items() if not len(part)]:
         message = f"{len(tables['train'])} rows are too few to carve {' and '.join(empty)}"

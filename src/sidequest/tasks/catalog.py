@@ -66,12 +66,12 @@ def matches(directory: Path, name: str) -> bool:
 
 
 def _find(directory: Path, pattern: str) -> Path:
-    found = sorted(directory.glob(pattern)) if directory.is_dir() else []
-    if len(found) == 1:
-        return found[0]
+    files = sorted(directory.glob(pattern)) if directory.is_dir() else []
+    if len(files) == 1:
+        return files[0]
     if not directory.is_dir():
         raise DataError("no such directory", file=directory)
-    if found:
-        raise DataError(f"several files match {pattern!r}: {', '.join(path.name for path in found)}", file=directory)
-    here = ", ".join(sorted(path.name for path in directory.iterdir())[:8]) or "nothing"
-    raise DataError(f"the official layout has a file {pattern!r} here; found {here}", file=directory)
+    if files:
+        raise DataError(f"several files match {pattern!r}: {', '.join(path.name for path in files)}", file=directory)
+    others = ", ".join(sorted(path.name for path in directory.iterdir())[:8]) or "nothing"
+    raise DataError(f"the official layout has a file {pattern!r} here; found {others}", file=directory)

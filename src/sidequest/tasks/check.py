@@ -213,13 +213,15 @@ class _Checker:
         self._warn(message, task, split, repeated, same_as=same_as)
 
     def _check_shared(self, task: Task, split: str, other: Task, other_split: str, codes: Codes, hint: str) -> None:
-        there = codes[other.name, other_split]
-        shared = np.flatnonzero(np.isin(codes[task.name, split], there))
+        other_codes = codes[other.name, other_split]
+        shared = np.flatnonzero(np.isin(codes[task.name, split], other_codes))
         if len(shared):
             place = other_split if other is task else f"the {other_split} split of {other.name}"
             message = f"{len(shared)} of {_counted(len(codes[task.name, split]), 'row')} also in {place}"
             first_with = (
-                dict(zip(there[::-1].tolist(), range(len(there) - 1, -1, -1), strict=True)) if self.list_rows else {}
+                dict(zip(other_codes[::-1].tolist(), range(len(other_codes) - 1, -1, -1), strict=True))
+                if self.list_rows
+                else {}
             )
             same = [first_with[code] for code in codes[task.name, split][shared].tolist()] if self.list_rows else []
             self._warn(
@@ -232,14 +234,14 @@ class _Checker:
         """A warning about some rows, with the place of the first, or of all where they are asked for."""
         table = self.tables.get(task.name, {}).get(split)
         row = int(task.splits[split].ids[where[0]])
-        first, at = f"row {row}", None
+        first, source = f"row {row}", None
         if table is not None:
             line = table.line(row)
-            at = DataError("", file=table.source, line=line)
+            source = DataError("", file=table.source, line=line)
             first = f"{table.source}, " + (first if line is None else f"line {line}")
         message = f"{message} (the first: {first}){hint}"
         places = self._places(task, split, where, same_as)
-        self.problems.warn(message, task=task.name, split=split, rows=len(where), at=at, places=places)
+        self.problems.warn(message, task=task.name, split=split, rows=len(where), at=source, places=places)
 
     def _places(self, task: Task, split: str, where: np.ndarray, same_as: Sequence[str] = ()) -> list[Place]:
         if not self.list_rows:

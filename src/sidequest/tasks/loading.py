@@ -156,18 +156,31 @@ def _load_task(
             reading = {"format": "idx"}
         elif spec.catalog is not None:
             spec = catalog.resolve(spec, base)
-    for split, where in spec.splits.items() if not tables and len(problems.errors) == before else ():
+    if len(problems.errors) > before:
+        return None
+    if not tables:
+        tables, reading = _read_splits(name, spec, base, problems, read)
+    if "train" not in tables:
+        return None
+    loaded = build_task(name, spec, tables, seed=seed, primary=primary, problems=problems, reading=reading)
+    # With a split unread the others could still show their faults, but the task would be another one than was asked for.
+    return loaded if len(problems.errors) == before else None
+
+
+def _read_splits(
+    name: str, spec: TaskSpec, base: Path, problems: Problems, read: Read
+) -> tuple[dict[str, Table], dict[str, Any]]:
+    """The tables of the splits that can be read, and how train was read."""
+    tables: dict[str, Table] = {}
+    reading: dict[str, Any] = {}
+    for split, where in spec.splits.items():
         with problems.catch(name, split):
             tables[split], settings = _read_split(spec, where, base, read)
             if split == "train":
                 reading = settings.model_dump(mode="json", exclude_defaults=True)
         if spec.hub is not None and split not in tables:
             break  # the hub retries for half a minute: ask it once, not once per split
-    if "train" not in tables:
-        return None
-    loaded = build_task(name, spec, tables, seed=seed, primary=primary, problems=problems, reading=reading)
-    # With a split unread the others could still show their faults, but the task would be another one than was asked for.
-    return loaded if len(problems.errors) == before else None
+    return tables, reading
 
 
 def _read_split(spec: TaskSpec, split: SplitSpec, base: Path, read: Read) -> tuple[Table, ReadSettings]:

@@ -71,11 +71,11 @@ def _area_weights(size: int, smaller: int) -> np.ndarray:
 
 
 def _find(directory: Path) -> dict[tuple[str, str], Path]:
-    found = {key: next(iter(sorted(directory.glob(pattern))), None) for key, pattern in FILES.items()}
-    missing = [FILES[key] for key, path in found.items() if path is None]
+    files = {key: next(iter(sorted(directory.glob(pattern))), None) for key, pattern in FILES.items()}
+    missing = [FILES[key] for key, path in files.items() if path is None]
     if missing:
         raise DataError(f"MultiMNIST needs MNIST's four idx files; missing: {', '.join(missing)}", file=directory)
-    return {key: path for key, path in found.items() if path is not None}
+    return {key: path for key, path in files.items() if path is not None}
 
 
 def _arrays(files: dict[tuple[str, str], Path], seed: int) -> dict[str, np.ndarray]:

@@ -145,11 +145,11 @@ def _clause(feature: Feature, present: bool, which: int, word: int) -> tuple[lis
     """A clause's words, and the position of the word that says whether the feature is present."""
     choices = feature.present if present else feature.absent
     clause = feature.clauses[which % len(feature.clauses)].split()
-    at = clause.index("_")
-    clause[at] = choices[word % len(choices)]
-    if at and clause[at - 1] == "a" and clause[at][0] in "aeiou":
-        clause[at - 1] = "an"
-    return clause, at
+    blank = clause.index("_")
+    clause[blank] = choices[word % len(choices)]
+    if blank and clause[blank - 1] == "a" and clause[blank][0] in "aeiou":
+        clause[blank - 1] = "an"
+    return clause, blank
 
 
 def _objectives(given: Mapping[str, Objective | str], mixed: bool) -> dict[str, Objective]:

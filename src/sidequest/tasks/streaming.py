@@ -103,11 +103,11 @@ def best_rows(path: Path, columns: Sequence[str], score: Scorer, count: int) -> 
     rows, scores = np.zeros(0, dtype=np.int64), np.zeros(0)
     first = 0
     for batch in batches(path, columns):
-        found = np.asarray(score(batch), dtype=np.float64)
-        if found.shape != (len(batch),):
-            raise ValueError(f"a scorer gives one number per row: {len(batch)} rows, found {found.shape}")
+        batch_scores = np.asarray(score(batch), dtype=np.float64)
+        if batch_scores.shape != (len(batch),):
+            raise ValueError(f"a scorer gives one number per row: {len(batch)} rows, found {batch_scores.shape}")
         rows = np.concatenate([rows, np.arange(first, first + len(batch))])
-        scores = np.concatenate([scores, found])
+        scores = np.concatenate([scores, batch_scores])
         first += len(batch)
         if len(rows) > 2 * count:  # now and then, and not for every batch
             kept = np.sort(_top(rows, scores)[:count])

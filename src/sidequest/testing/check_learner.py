@@ -137,8 +137,8 @@ def _continues_in_a_fresh_process(make: Callable[[int], Learner], n_batches: int
     with tempfile.TemporaryDirectory() as place:
         learner.save(Path(place))
         with ProcessPoolExecutor(1, context) as pool:
-            found = pool.submit(_load_and_train, make, Path(place), n_batches).result()
-    assert found == (_train_all(learner, n_batches), _scores(learner)), (
+            elsewhere = pool.submit(_load_and_train, make, Path(place), n_batches).result()
+    assert elsewhere == (_train_all(learner, n_batches), _scores(learner)), (
         "a learner saved here and loaded in a fresh process must train on to the same losses and scores: is everything that "
         "decides the next step in the files, memory layouts included?"
     )
@@ -161,8 +161,8 @@ def _trains_in_parts(make: Callable[[int], Learner], n_batches: int) -> None:
     for learner in (whole, parts):
         learner.begin(4 * n_batches)
     expected = whole.train(whole.primary, 2 * n_batches)
-    found = [loss for n in (1, 2 * n_batches - 1) for loss in parts.train(parts.primary, n)]
-    assert found == expected, "training n batches at once or in parts must be the same"
+    losses = [loss for n in (1, 2 * n_batches - 1) for loss in parts.train(parts.primary, n)]
+    assert losses == expected, "training n batches at once or in parts must be the same"
 
 
 def _counts(learner: Learner, n_batches: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -205,6 +205,15 @@ def _label_fields(label: Label, fields: dict[str, Any], remarks: dict[str, str])
 # ---- texts ---------------------------------------------------------------------------------------------------------------------
 
 
+def _usual_pair(by_name: Mapping[str, Facts]) -> list[Facts] | None:
+    """Two columns whose names say that they belong together, such as premise and hypothesis."""
+    for first, seconds in PAIR_NAMES.items():
+        second = next((by_name[name] for name in seconds if name in by_name), None)
+        if first in by_name and second is not None:
+            return [by_name[first], second]
+    return None
+
+
 def _texts(facts: list[Facts]) -> tuple[list[Facts], str]:
     """One text or a pair, and why."""
     able = [fact for fact in facts if _can_be_text(fact)]
@@ -213,11 +222,8 @@ def _texts(facts: list[Facts]) -> tuple[list[Facts], str]:
     chosen: list[Facts] = []
     if (numbered := numbered_pair([fact.name for fact in full])) is not None:
         chosen = [by_name[name.lower()] for name in numbered]
-    for first, seconds in PAIR_NAMES.items() if not chosen else ():
-        second = next((by_name[name] for name in seconds if name in by_name and by_name[name] in full), None)
-        if first in by_name and by_name[first] in full and second is not None:
-            chosen = [by_name[first], second]
-            break
+    elif (pair := _usual_pair({name: fact for name, fact in by_name.items() if fact in full})) is not None:
+        chosen = pair
     reason = "two names that make a pair"
     if not chosen and all(fact.name.isdecimal() for fact in facts):  # without a header there are no names to go by
         long = [fact for fact in full if fact.words >= 3]
@@ -247,8 +253,8 @@ def _chosen_for(reasons: Iterable[str], others: Sequence[str]) -> str:
 def _choice_list(table: Table) -> str | None:
     """The column whose lists are the alternatives of each row."""
     names = {name.lower(): name for name, column in table.columns.items() if _is_text_list(column)}
-    found = [names[name] for name in CHOICE_LIST_NAMES if name in names]
-    return next((name for name in found if (pc.min(pc.list_value_length(table.columns[name])).as_py() or 0) >= 2), None)
+    usual = [names[name] for name in CHOICE_LIST_NAMES if name in names]
+    return next((name for name in usual if (pc.min(pc.list_value_length(table.columns[name])).as_py() or 0) >= 2), None)
 
 
 def _is_text_list(column: Any) -> bool:

@@ -108,12 +108,12 @@ def _collect(path: Path) -> list[_Source]:
     digits = {key: next(iter(sorted(path.glob(pattern))), None) for key, pattern in MNIST_FILES.items()}
     if all(digits.values()):
         return [_image_source(path, {key: file for key, file in digits.items() if file is not None})]
-    found: list[_Source] = []
+    sources: list[_Source] = []
     for child in sorted(path.iterdir()):
         if child.name.startswith(".") or child.suffix.lower() in SKIPPED_SUFFIXES or "licen" in child.name.lower():
             continue
-        found += _collect(child)
-    return found
+        sources += _collect(child)
+    return sources
 
 
 def _catalog_entry(directory: Path) -> str | None:

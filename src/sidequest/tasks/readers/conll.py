@@ -29,9 +29,9 @@ def parse_conll(text: str, path: Path) -> Table:
     tabbed = "\t" in lines[int(word_lines[0])].as_py()
     fields, widths = split_fields(lines.take(word_lines), "\t" if tabbed else None)
     width = int(widths[0])
-    for wrong in np.flatnonzero(widths != width):
-        raise DataError(
-            f"{widths[wrong]} columns where the first word has {width}", file=path, line=int(word_lines[wrong]) + 1
-        )
+    if (wrong := widths != width).any():
+        first = int(wrong.argmax())
+        message = f"{widths[first]} columns where the first word has {width}"
+        raise DataError(message, file=path, line=int(word_lines[first]) + 1)
     columns, starts = sentence_columns(field_columns(fields, width), word_lines + 1, np.flatnonzero(breaks) + 1)
     return Table({str(i): column for i, column in enumerate(columns)}, str(path), starts)

@@ -24,13 +24,15 @@ def parse_conllu(text: str, path: Path) -> Table:
     comment = np.asarray(pc.starts_with(lines, "#"))  # a word "#" is no comment: its line begins with its ID
     numbers = np.flatnonzero(~blank & ~comment)
     fields, widths = split_fields(lines.take(numbers), "\t")
-    for wrong in np.flatnonzero(widths != len(FIELDS)):
-        message = f"{widths[wrong]} tab-separated columns where CoNLL-U has {len(FIELDS)}"
-        raise DataError(message, file=path, line=int(numbers[wrong]) + 1)
+    if (wrong := widths != len(FIELDS)).any():
+        first = int(wrong.argmax())
+        message = f"{widths[first]} tab-separated columns where CoNLL-U has {len(FIELDS)}"
+        raise DataError(message, file=path, line=int(numbers[first]) + 1)
     ids = pc.list_element(fields, 0)
-    for wrong in np.flatnonzero(~np.asarray(pc.match_substring_regex(ids, r"^\d+([-.]\d+)?$"), dtype=bool)):
-        message = f"ID must be a number, a range (1-2) or an empty node (1.1), found {ids[int(wrong)].as_py()!r}"
-        raise DataError(message, file=path, line=int(numbers[wrong]) + 1)
+    if (wrong := ~np.asarray(pc.match_substring_regex(ids, r"^\d+([-.]\d+)?$"), dtype=bool)).any():
+        first = int(wrong.argmax())
+        message = f"ID must be a number, a range (1-2) or an empty node (1.1), found {ids[first].as_py()!r}"
+        raise DataError(message, file=path, line=int(numbers[first]) + 1)
     is_word = np.asarray(pc.utf8_is_decimal(ids), dtype=bool)
     if not is_word.any():
         raise DataError("the file has no words", file=path)

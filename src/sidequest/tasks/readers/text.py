@@ -80,7 +80,7 @@ def _undecodable(path: Path, data: bytes, encoding: str, position: int) -> DataE
     position = min(position, len(data) - 1)
     line = data.count(b"\n", 0, position) + 1
     column = position - data.rfind(b"\n", 0, position)
-    found = f"byte 0x{data[position]:02x} at position {column} of the line is not {encoding.upper()}"
+    fault = f"byte 0x{data[position]:02x} at position {column} of the line is not {encoding.upper()}"
     likely = likely_encoding(data)
     if likely == "utf-16":
         hint = "The file begins like UTF-16: say `encoding: utf-16`"
@@ -88,7 +88,7 @@ def _undecodable(path: Path, data: bytes, encoding: str, position: int) -> DataE
         hint = "Name the file's real `encoding:`"
     else:
         hint = f"If the file is a Windows or Western European one, say `encoding: {likely}`; otherwise save it as UTF-8"
-    return DataError(f"{found}. {hint}", file=path, line=line)
+    return DataError(f"{fault}. {hint}", file=path, line=line)
 
 
 def _decodes(data: bytes, encoding: str) -> bool:
