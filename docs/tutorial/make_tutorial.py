@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,14 +30,16 @@ EMOTIONS = (
 
 @dataclass(frozen=True)
 class Step:
-    """before: what the reader is told. command: what is run, in a shell. lines: how many lines of the output are shown.
+    """before: what the reader is told. command: what is run, in a shell.
 
+    lines, last: how many lines of the output are shown from its beginning and from its end.
     cheap: whether it trains nothing and prints the same every time.
     """
 
     before: str
     command: str
     lines: int = 200
+    last: int = 0
     cheap: bool = False
 
 
@@ -180,7 +183,8 @@ def run(step: Step, place: Path, home: Path) -> str:
     if done.returncode:
         raise SystemExit(f"{step.command}\nexit code {done.returncode}\n{done.stdout}{done.stderr}")
     lines = [line.rstrip() for line in done.stdout.splitlines()]
-    shown = lines[: step.lines] + ([f"… {len(lines) - step.lines} more lines"] if len(lines) > step.lines else [])
+    left = len(lines) - step.lines - step.last
+    shown = lines if left <= 0 else [*lines[: step.lines], f"… {left} more lines", *lines[len(lines) - step.last :]]
     return "\n".join(shown).strip("\n")
 
 
@@ -193,9 +197,9 @@ def typed(command: str) -> str:
     return "\n".join(lines)
 
 
-def page(outputs: list[str]) -> str:
+def page(steps: Sequence[Step], outputs: Sequence[str]) -> str:
     parts = []
-    for step, output in zip(STEPS, outputs, strict=True):
+    for step, output in zip(steps, outputs, strict=True):
         parts += [step.before, f"```\n{typed(step.command)}\n{output}".rstrip() + "\n```"]
     return re.sub(r"\n{3,}", "\n\n", "\n\n".join(parts)) + "\n"
 
@@ -209,15 +213,16 @@ def prepared(place: Path) -> Path:
     return place
 
 
-def main() -> None:
+def recorded(steps: Sequence[Step]) -> str:
+    """The page of these steps, each run after the one before."""
     with tempfile.TemporaryDirectory() as name:
         place = prepared(Path(name) / "day")
         outputs = []
-        for step in STEPS:
+        for step in steps:
             print(f"$ {step.command}", flush=True)
             outputs.append(run(step, place, Path(name)))
-    PAGE.write_text(page(outputs), encoding="utf-8")
+    return page(steps, outputs)
 
 
 if __name__ == "__main__":
-    main()
+    PAGE.write_text(recorded(STEPS), encoding="utf-8")
