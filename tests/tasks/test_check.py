@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from sidequest.tasks import Suite, check_suite, make_task
-from sidequest.tasks.check import CheckReport
+from sidequest.tasks.check import leaks
+from sidequest.tasks.check_report import CheckReport
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.overlap import content_codes, repeats
 
@@ -252,3 +253,30 @@ def test_texts_that_would_be_cut_are_counted(write: Write) -> None:
     assert any("at least 5 of 50 texts are longer than the 128 tokens" in m for m in messages(check_suite(path)))
     longer = {"primary": "p", "tasks": {"p": SPEC | {"train": "p.csv"}}, "model": {"kind": "pooled", "max_length": 256}}
     assert not any("would be cut" in m for m in messages(check_suite(write("longer.yaml", json.dumps(longer)))))
+
+
+def test_only_leaks_that_flatter_are_said_before_a_run() -> None:
+    rows = {"text": [f"text {i}" for i in range(100)], "label": [i % 2 for i in range(100)]}
+
+    def leaky(shared: int) -> Suite:
+        report = {
+            "text": [f"text {i}" if i < shared else f"new {i}" for i in range(40)],
+            "label": [i % 2 for i in range(40)],
+        }
+        primary = make_task("p", "classification", rows, report=report)
+        other = make_task("q", "classification", {"text": report["text"], "label": report["label"]})
+        return Suite.of(primary, [other])
+
+    said = "\n".join(leaks(leaky(0)))
+    assert "p (report): 30 of 40 rows also in the train split of q" in said
+    assert "drop_overlap: true" in said
+    assert "also in train (" not in said  # none of its own
+    assert "p (report): 1 of 40" not in "\n".join(leaks(leaky(1)))  # too few to matter
+    assert "rows also in train (the first" in "\n".join(leaks(leaky(12)))
+    assert leaks(Suite.of(make_task("p", "classification", rows))) == []
+
+
+def test_the_numbers_of_a_regression_are_told() -> None:
+    data = {"text": [f"text {i}" for i in range(60)], "label": [i / 10 for i in range(60)]}
+    lines = check_suite(Suite.of(make_task("p", "regression", data))).lines()
+    assert "; targets from 0 to 5.9, " in next(line for line in lines if line.startswith("  train: "))

@@ -13,7 +13,8 @@ from sidequest.model_settings import ModelSettings
 from sidequest.runs.setup import Setup
 from sidequest.settings import TrainSettings
 from sidequest.tasks import loading
-from sidequest.tasks.check import CheckReport, check_suite
+from sidequest.tasks.check import check_suite
+from sidequest.tasks.check_report import CheckReport
 from sidequest.tasks.overlap import without_overlap
 from sidequest.tasks.suite import Goal
 from sidequest.tasks.suite import Suite as LoadedSuite

@@ -257,10 +257,14 @@ def write_out(path: Path | None, text: str) -> None:
     write_atomically(path, text.encode())
 
 
-def tell_long_texts(setup: Setup) -> None:
-    """Say before the work how many texts the model does not read whole."""
+def tell_about_data(setup: Setup) -> None:
+    """Say before the work how many texts the model does not read whole, and which scored rows are also trained on."""
+    from sidequest.tasks.check import leaks
+
     for task, message in setup.long_texts().items():
         typer.echo(f"warning: {task}: {message}", err=True)
+    for message in leaks(setup.suite):
+        typer.echo(f"warning: {message}", err=True)
 
 
 def finish_page(directory: Path, suite: Suite, name: str, model: ModelSettings | None = None) -> None:

@@ -84,7 +84,7 @@ def command(
     from sidequest import ranks
     from sidequest.api.calls import compare
     from sidequest.cli.arguments import chosen_methods, own_command, with_effort
-    from sidequest.cli.common import chosen_executor, make_setup, tell_long_texts
+    from sidequest.cli.common import chosen_executor, make_setup, tell_about_data
     from sidequest.cli.processes import check_alone, launched, own_directory
     from sidequest.cli.tables import print_comparison, print_primaries
     from sidequest.errors import SettingsError
@@ -121,7 +121,7 @@ def command(
             place = out if len(setups) == 1 else out / setup.suite.primary
             _tell_costs(setup, wanted, seeds, place, budget, where.workers, tune)
         return
-    tell_long_texts(setups[0])
+    tell_about_data(setups[0])
     comparisons: dict[str, Comparison] = {}
     with own_directory(out) as root:
         for setup in setups:

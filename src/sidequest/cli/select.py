@@ -74,7 +74,7 @@ def command(
     from sidequest import ranks
     from sidequest.api.calls import select
     from sidequest.cli.arguments import own_command, with_effort
-    from sidequest.cli.common import chosen_executor, make_setup, say_page, tell_long_texts
+    from sidequest.cli.common import chosen_executor, make_setup, say_page, tell_about_data
     from sidequest.cli.processes import check_alone, launched, own_directory
     from sidequest.methods import MethodChoice
     from sidequest.paths import check_output_directory
@@ -108,7 +108,7 @@ def command(
 
         tell_costs(estimate_selection(setup, choice, seed, where.workers), [choice], tune=tune)
         return
-    tell_long_texts(setup)
+    tell_about_data(setup)
     with own_directory(out) as place:
         made = select(
             setup,

@@ -62,7 +62,7 @@ def command(
     device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.arguments import own_command
-    from sidequest.cli.common import say_page, tell_long_texts
+    from sidequest.cli.common import say_page, tell_about_data
     from sidequest.cli.processes import launched, own_directory
     from sidequest.errors import SettingsError, printable
     from sidequest.paths import check_output_directory
@@ -106,7 +106,7 @@ def command(
 
         tell_costs(estimate_training(setup, recipe, seed))
         return
-    tell_long_texts(setup)
+    tell_about_data(setup)
     with show_progress() as progress, own_directory(out) as place:
         trained, page = train_source(
             opened,

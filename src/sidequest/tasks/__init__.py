@@ -13,7 +13,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sidequest.tasks.check import CheckReport, check_suite
+    from sidequest.tasks.check import check_suite
+    from sidequest.tasks.check_report import CheckReport
     from sidequest.tasks.examples import Examples
     from sidequest.tasks.guessing import guess_suite
     from sidequest.tasks.loading import load_suite, load_task
@@ -41,7 +42,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "check": ("CheckReport", "check_suite"),
+    "check": ("check_suite",),
+    "check_report": ("CheckReport",),
     "examples": ("Examples",),
     "guessing": ("guess_suite",),
     "loading": ("load_suite", "load_task"),

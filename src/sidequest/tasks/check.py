@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -16,73 +16,23 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from sidequest.errors import DataError, printable
+from sidequest.errors import DataError
 from sidequest.model_settings import EncoderSettings
+from sidequest.tasks.check_report import CheckReport, label_counts, task_facts
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.lengths import Limit, WordLimit, long_texts_message
 from sidequest.tasks.loading import LoadedSuite, load_suite_with_problems
-from sidequest.tasks.majority import majority_score
 from sidequest.tasks.overlap import content_codes, repeats
-from sidequest.tasks.problems import Place, Problem, Problems
+from sidequest.tasks.problems import Place, Problems
 from sidequest.tasks.readers import Table
 from sidequest.tasks.suite import Suite
-from sidequest.tasks.task import LABELLED, Form, Objective, Task
+from sidequest.tasks.task import LABELLED, Objective, Task
 
 FindLimit = Callable[[Suite, Mapping[str, Any]], Limit | None]  # of a suite and its `model:` section
 Codes = Mapping[tuple[str, str], np.ndarray]  # (task, split) → a code per row, equal for equal content
-LENGTH_QUANTILES = (0, 0.5, 0.95, 1)
+FLATTERING = 0.05  # of the rows of a split
+MOST_ROWS = 1_000_000  # that are looked at before every run
 RARE = 10  # a label that another outnumbers so many times may be a misspelling of it
-
-
-@dataclass(frozen=True, repr=False)
-class CheckReport:
-    """Problems, and facts for display: for each task its objective, metric, notes and, per split, rows, labels and lengths.
-
-    Labels have their shares of the rows (tagging: of the words); those of a multi-label task need not add up to one. Splits that
-    score have what a constant answer would score, see `majority`.
-    """
-
-    problems: tuple[Problem, ...]
-    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    @property
-    def errors(self) -> tuple[Problem, ...]:
-        return tuple(problem for problem in self.problems if problem.level == "error")
-
-    @property
-    def warnings(self) -> tuple[Problem, ...]:
-        return tuple(problem for problem in self.problems if problem.level == "warning")
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "ok": not self.errors,
-            "problems": [problem.to_json() for problem in self.problems],
-            "tasks": self.facts,
-        }
-
-    def __repr__(self) -> str:
-        return "\n".join(self.lines())
-
-    def lines(self) -> list[str]:
-        """The report as plain text, errors first."""
-        out = []
-        for problem in (*self.errors, *self.warnings):
-            out += [f"{problem.level}: {problem}", *(f"    {place}" for place in problem.places)]
-        for name, task in self.facts.items():
-            out.append(f"{name}: {task['objective']}, {task['form']}, {', '.join(task['metrics'])}")
-            for split, facts in task["splits"].items():
-                labels = ", ".join(f"{label} {share:.0%}" for label, share in list(facts["labels"].items())[:8])
-                more = ", …" if len(facts["labels"]) > 8 else ""
-                words = "{min} to {max} words, half up to {median}".format(**facts["words"]) if facts["words"] else ""
-                score = facts["constant"]
-                constant = "" if score is None else f"the best constant answer has {task['metrics'][0]} {score:.3f}"
-                parts = filter(None, (f"{facts['rows']} rows", labels + more, words, constant))
-                out.append(f"  {split}: " + "; ".join(parts))
-            out += [f"  note: {note}" for note in task["notes"]]
-        return [printable(line) for line in out]
-
-    def print(self) -> None:
-        print("\n".join(self.lines()))
 
 
 def check_suite(source: str | Path | Suite, *, rows: bool = False, limit: FindLimit | None = None) -> CheckReport:
@@ -101,7 +51,21 @@ def check_suite(source: str | Path | Suite, *, rows: bool = False, limit: FindLi
     checker.check_tasks(_limit(loaded, limit))
     checker.check_splits()
     checker.check_overlap()
-    return CheckReport(tuple(problems.items), {name: _facts(task) for name, task in loaded.tasks.items()})
+    return CheckReport(tuple(problems.items), {name: task_facts(task) for name, task in loaded.tasks.items()})
+
+
+def leaks(suite: Suite) -> list[str]:
+    """What must be known before any work: scored rows that are also trained on, where they are enough to flatter a score.
+    `check_suite` says all there is."""
+    problems = Problems()
+    loaded = LoadedSuite.of(suite)
+    if sum(len(rows) for task in loaded.tasks.values() for rows in task.splits.values()) > MOST_ROWS:
+        return []
+    _Checker(loaded.tasks, loaded.tables, loaded.scored, problems, False).check_leaks()
+    whole = {(task.name, split): len(rows) for task in loaded.tasks.values() for split, rows in task.splits.items()}
+    return [
+        str(one) for one in problems.items if (one.rows or 0) >= FLATTERING * whole[one.task or "", one.split or ""]
+    ]
 
 
 def check_labels_and_lengths(loaded: LoadedSuite, problems: Problems) -> None:
@@ -139,14 +103,30 @@ class _Checker:
 
     def check_overlap(self) -> None:
         """Duplicates in a split; rows of one split in another; rows of the scored splits in other tasks' train."""
-        codes = content_codes({(t.name, split): rows for t in self.tasks.values() for split, rows in t.splits.items()})
+        codes = self._codes()
         for task in self.tasks.values():
-            hint = ". `drop_overlap: true` leaves them out of {}" if task.name in self.scored else ""
             for split, rows in task.splits.items():
                 self._check_duplicates(task, split, rows, codes[task.name, split])
-            for one, other in (("select", "train"), ("report", "train"), ("report", "select")):
-                if one in task.splits and other in task.splits:
-                    self._check_shared(task, one, task, other, codes, hint.format(other))
+            self._check_own(task, codes)
+        self._check_others(codes)
+
+    def check_leaks(self) -> None:
+        """Rows of the splits that are scored, in any train split or in another scored one."""
+        codes = self._codes()
+        for name in self.scored:
+            self._check_own(self.tasks[name], codes)
+        self._check_others(codes)
+
+    def _codes(self) -> Codes:
+        return content_codes({(t.name, split): rows for t in self.tasks.values() for split, rows in t.splits.items()})
+
+    def _check_own(self, task: Task, codes: Codes) -> None:
+        hint = ". `drop_overlap: true` leaves them out of {}" if task.name in self.scored else ""
+        for one, other in (("select", "train"), ("report", "train"), ("report", "select")):
+            if one in task.splits and other in task.splits:
+                self._check_shared(task, one, task, other, codes, hint.format(other))
+
+    def _check_others(self, codes: Codes) -> None:
         hint = ". `drop_overlap: true` leaves them out of train"
         for judged in (self.tasks[name] for name in self.scored):
             for split in ("select", "report"):
@@ -166,7 +146,7 @@ class _Checker:
     def _check_rare_labels(self, task: Task) -> None:
         if task.objective not in (Objective.CLASSIFICATION, Objective.MULTILABEL):
             return
-        counts = np.sum([_label_counts(task, rows) for rows in task.splits.values()], axis=0)
+        counts = np.sum([label_counts(task, rows) for rows in task.splits.values()], axis=0)
         numbers = dict(zip(task.labels, map(int, counts), strict=True))
         if misspelt := misspelt_labels(numbers):
             pairs = [f"{label!r} ({numbers[label]}) for {m!r} ({numbers[m]})" for label, m in misspelt.items()]
@@ -194,7 +174,7 @@ class _Checker:
             if task.objective is Objective.REGRESSION and rows.target is not None and np.ptp(rows.target) == 0:
                 self.problems.warn(f"every target is {rows.target[0]:g}", task=task.name, split=split, rows=len(rows))
             return
-        absent = [label for label, count in zip(task.labels, _label_counts(task, rows), strict=True) if not count]
+        absent = [label for label, count in zip(task.labels, label_counts(task, rows), strict=True) if not count]
         if absent:
             shown = ", ".join(map(repr, absent[:8])) + (", …" if len(absent) > 8 else "")
             what = "class" if len(absent) == 1 else f"{len(absent)} classes"
@@ -293,41 +273,3 @@ def _beginnings(rows: Examples) -> list[str]:
 
 def _counted(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
-
-
-def _label_counts(task: Task, rows: Examples) -> np.ndarray:
-    target = rows.target
-    assert target is not None, "a split has targets"
-    if task.objective is Objective.MULTILABEL:
-        return np.asarray(target).sum(axis=0, dtype=np.int64)
-    flat = target if isinstance(target, np.ndarray) else target.flatten()
-    return np.bincount(np.asarray(flat, dtype=np.int64), minlength=len(task.labels))
-
-
-def _facts(task: Task) -> dict[str, Any]:
-    return {
-        "objective": str(task.objective),
-        "form": str(task.form),
-        "kind": task.kind,
-        "metrics": list(task.metrics),
-        "labels": list(task.labels),
-        "notes": list(task.notes),
-        "splits": {split: _split_facts(task, split) for split in task.splits},
-    }
-
-
-def _split_facts(task: Task, split: str) -> dict[str, Any]:
-    rows, source = task.splits[split], task.sources.get(split, "")
-    facts: dict[str, Any] = {"rows": len(rows), "source": source, "labels": {}, "words": {}, "target": {}}
-    facts["constant"] = None if split == "train" else majority_score(task, split)
-    if task.objective is Objective.REGRESSION:
-        target = np.asarray(rows.target, dtype=np.float64)
-        facts["target"] = {"min": float(target.min()), "mean": float(target.mean()), "max": float(target.max())}
-    else:
-        counts = _label_counts(task, rows)
-        total = len(rows) if task.objective is Objective.MULTILABEL else counts.sum()
-        facts["labels"] = {label: float(count / total) for label, count in zip(task.labels, counts, strict=True)}
-    if task.form is not Form.IMAGE:
-        low, median, high, top = (int(q) for q in np.quantile(rows.word_counts(), LENGTH_QUANTILES))
-        facts["words"] = {"min": low, "median": median, "p95": high, "max": top}
-    return facts
