@@ -106,10 +106,11 @@ def _rounds(recipe: Recipe) -> Iterator[Sketch]:
         if one is not None:
             also = f" and {one.hold_out} rows held out of train" if one.hold_out else ""
             caption = (
-                f"Runs of {one.length:.2f} of the primary's length, judged on select{also}; bars are one standard error. "
-                "What lies left of the dotted line is not above the primary alone and every other control."
+                f"Each dot is a run of {one.length:.2f} of the primary's full length: how many times as likely the right answers "
+                f"on select{also} were as with the primary alone. Bars are one standard error. "
+                "What does not lie right of the dotted line is not better than every control."
             )
-            yield Sketch(f"{number}-{one.stage}", caption, partial(auto.probes, one))
+            yield Sketch(f"{number}-{one.stage}", caption, partial(auto.probes, one, recipe.auxiliaries))
 
 
 def _bandit(recipe: Recipe) -> Iterator[Sketch]:

@@ -1,11 +1,13 @@
 """`auto` on simulated learners whose answer is known."""
 
+import re
+
 import numpy as np
 import pytest
 
 from sidequest.learning.fit import single_run_work
 from sidequest.methods.auto.arms import Arm
-from sidequest.methods.auto.auto import Auto, AutoSettings
+from sidequest.methods.auto.auto import LONG_ENOUGH, Auto, AutoSettings
 from sidequest.methods.auto.decision import SMALLEST_ERROR, Gain, gains, least_z, run_variance
 from sidequest.methods.auto.decision import chosen as best_of
 from sidequest.methods.auto.rounds import AutoState
@@ -118,10 +120,14 @@ def test_a_guard_at_full_length_gives_a_tie_to_the_primary_alone():
     """The simulated primary keeps learning from itself: alone for as many batches it is better, and the guard sees it."""
     simulation = helpful(1, 3, gain=0.1, harm=0.1, primary_gain=0.4)
     assert chosen(simulation, 0, effort=2).auxiliaries == ("arm-1",)
-    guarded = chosen(simulation, 0, effort=3)
+    guarded = chosen(simulation, 0, effort=5)
     assert guarded.auxiliaries == ()
     assert guarded.evidence["rounds"][-1]["stage"] == "guard"
-    assert "does not hold" in guarded.verdict
+    assert re.search(
+        r"train with primary alone; arm-1 looked good in short runs, but at full length the primary alone trained \d times as "
+        r"long is as good",
+        guarded.verdict,
+    )
 
 
 def test_a_read_out_that_is_as_good_ends_the_choice_and_a_model_without_one_is_guarded_by_the_others():
@@ -139,7 +145,7 @@ def test_a_read_out_that_is_as_good_ends_the_choice_and_a_model_without_one_is_g
     assert chosen(simulation, 0, effort=3, learner_class=WithPoorReadOut).auxiliaries == ("arm-1",)
     beaten = chosen(simulation, 0, effort=3, learner_class=WithReadOut)
     assert beaten.auxiliaries == ()
-    assert "the read-out of the features" in beaten.verdict
+    assert "the read-out is as good" in beaten.verdict
 
 
 def test_a_gain_has_the_noise_of_rows_and_that_of_runs():
@@ -187,3 +193,37 @@ def test_an_arm_costs_its_batches_and_its_recipe_leaves_the_length_to_the_traine
     assert (together.epochs, alone.epochs) == (5, 5)
     assert together.shares == {"p": 2, "a": 1, "b": 1}
     assert Arm(kind="candidate", tasks=("a",)).phases("p", 10, whole=True)[0].epochs is None
+
+
+def test_a_verdict_says_how_much_likelier_the_right_answers_were_and_what_they_were_held_against():
+    """A gain of g in the log-likelihood is a factor of exp(g) on the likelihood."""
+    simulation = helpful(2, 5, gain=0.15, harm=0.1)
+    recipe = chosen(simulation, 0)
+    confirm = {arm["arm"]: arm for arm in recipe.evidence["rounds"][1]["arms"]}
+    assert recipe.verdict.startswith(
+        "train with arm-1 and arm-2: in short runs beside each the right answers were more likely"
+    )
+    said = dict(re.findall(r"(arm-\d) ([+][\d.]+)% ± ", recipe.verdict))
+    assert said.keys() == {"arm-1", "arm-2"}
+    assert float(said["arm-1"]) == pytest.approx(
+        100 * np.expm1(confirm["arm-1"]["gain"]), abs=5
+    )  # the probe counts as well
+    guarded = chosen(simulation, 0, effort=3).verdict
+    assert re.search(r"\); at 0\.\d\d of the full length this holds against the primary alone$", guarded)
+    nothing = chosen(helpful(0, 5, harm=0.0), 0).verdict
+    assert "in short runs beside each of 5 candidates the right answers were not more likely" in nothing
+    assert "beside the one candidate" in chosen(helpful(0, 1, harm=0.0), 0).verdict
+    assert "each of the 16 of 20 candidates" in chosen(helpful(0, 20, harm=0.0), 0).verdict
+
+
+def test_a_guard_leaves_out_rivals_before_it_is_short():
+    """At a fraction of its length the primary alone gains from more batches of its own, whatever they do at full length."""
+    simulation = helpful(1, 3, gain=0.5, harm=0.1)
+    guards = {effort: chosen(simulation, 0, effort=effort).evidence["rounds"][-1] for effort in (3, 4, 5)}
+    kinds = {effort: [arm["kind"] for arm in guard["arms"]] for effort, guard in guards.items()}
+    assert kinds == {
+        3: ["candidate", "single"],
+        4: ["candidate", "single"],
+        5: ["candidate", "single", "longer", "permuted"],
+    }
+    assert all(guard["length"] >= LONG_ENOUGH for guard in guards.values())

@@ -58,7 +58,7 @@ class Arm(BaseModel):
         return self.kind in CONTROLS
 
     def cost(self, length: float, beside: float = 1.0) -> float:
-        """In x, without looks at *select*. beside: what one batch of an auxiliary costs for one of the primary."""
+        """In x, without evaluations on *select*. beside: what one batch of an auxiliary costs for one of the primary."""
         if self.kind == "read-out":
             return 0.0
         if self.kind in ("single", "longer"):

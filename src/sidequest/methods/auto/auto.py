@@ -11,8 +11,9 @@ every search, effects of auxiliaries are nearly additive, and of short runs the 
 3. *shares* (with budget): more or less of the auxiliaries, and a last stretch on the primary alone.
 4. *rows* (with budget, where a chosen candidate has many more than the primary): all of them, or those that look most like the
    primary's, ranked as `similarity` ranks them.
-5. *guard* (with budget): the choice at full length against the primary alone, alone for as many batches, and a shuffled copy. A
-   tie goes to the primary alone: "no auxiliary helps" is an ordinary answer.
+5. *guard* (with budget): the choice, as long as the budget allows, against the primary alone, the read-out and, where there is
+   room, the primary alone for as many batches and a shuffled copy. A tie goes to the primary alone: "no auxiliary helps" is an
+   ordinary answer.
 
 Each round is a function of what the rounds before it showed, so runs may be parallel and come back in any order. Stopped
 anywhere, it answers by the rounds that are complete.
@@ -48,6 +49,7 @@ USUAL = 8  # candidates; the probe of more may cost up to twice as much
 MOST_PROBED = 16  # more are ordered by their labels before any training
 LONGEST = {"probe": 0.4, "confirm": 0.4, "shares": 0.6, "rows": 0.6, "guard": 1.0}  # of the primary's length
 SHORTEST = 0.02  # of the primary's length: less training says nothing of a candidate
+LONG_ENOUGH = 0.7  # for a guard
 WORTH_REPEATING = 0.25  # a length at which a further seed says more than further length
 MOST_SEEDS = 3
 LOOKS = 3  # at *select* in a probe
@@ -172,8 +174,17 @@ class Auto(Method[AutoSettings, AutoState]):
                 return state.model_copy(update={"ranking": RankingState()})
             state = state.model_copy(update={"no_rows": "ranking them costs more than the budget has left for it"})
         if "guard" in budgets and "guard" not in done:
-            return self._add(state, self._round(state, "guard", guard_of(choice, state.goal, self.seed)))
+            return self._add(state, self._guard(state, guard_of(choice, state.goal, self.seed)))
         return self._end(state)
+
+    def _guard(self, state: AutoState, arms: list[Arm]) -> Round:
+        """Half-trained, the primary alone would gain more from further batches of its own than it does in the end: where the
+        budget is short, rivals are left out before the runs are."""
+        for dear in ((), ("permuted",), ("permuted", "longer")):
+            now = self._round(state, "guard", [arm for arm in arms if arm.kind not in dear])
+            if now.length >= LONG_ENOUGH:
+                break
+        return now
 
     def _add(self, state: AutoState, now: Round) -> AutoState:
         return state.model_copy(update={"rounds": [*state.rounds, now]})
@@ -316,7 +327,7 @@ class Auto(Method[AutoSettings, AutoState]):
             return {}
         if state.ranking is not None and not state.ranked:
             return {"stage": "rows", "ranked": state.ranking.ranked}
-        return {"stage": now.stage, "arms": len(now.truth), "of": len(now.arms)}
+        return {"stage": now.stage, "arms": f"{len(now.truth)} of {len(now.arms)}"}
 
 
 def _costs(pool: Pool) -> dict[str, Any]:

@@ -66,9 +66,9 @@ class Round(BaseModel):
 
 class AutoState(State):
     """rows: of the primary's train; sizes: of the candidates'. hold_out: as of rounds. beside: what a batch of an auxiliary costs
-    for one of the primary, whose last batch may be short. looks: x that a probe's looks at *select* cost.
+    for one of the primary, whose last batch may be short. looks: x that a probe's evaluations on *select* cost.
 
-    related: what labels say of many candidates. ranking: of the rows of the choice, if it has begun; ranked: ids of each task's
+    related: what labels say of many candidates. ranking: of the rows of the choice, if it has started; ranked: ids of each task's
     rows in that order, packed; no_rows: why rows were not looked at. rounds: complete ones and the one that runs. choice: what
     the complete rounds say. finished: nothing more is to be done.
     """

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from sidequest.formatting import fixed, signed
+from sidequest.methods.auto.arms import Arm
 from sidequest.methods.auto.decision import Gain
 from sidequest.methods.auto.rounds import AutoState, Round, gains_so_far
 
@@ -41,27 +44,65 @@ def verdict(state: AutoState) -> str:
     complete = [one for one in state.rounds if one.complete]
     if not complete:
         return "stopped before anything could be said: the primary alone"
-    if state.choice is None:
-        if complete[-1].stage == "guard":
-            return (
-                "no auxiliary helps: what looked good in short runs does not hold at length against the primary alone, "
-                "as long or longer, shuffled targets and the read-out of the features"
-            )
-        gains = gains_so_far(state)
-        best = max(gains, key=lambda name: gains[name].z)
+    gains, last = gains_so_far(state), complete[-1]
+    if state.choice is not None:
+        names = state.choice.tasks
+        how = state.choice.name.removeprefix(" + ".join(names))
+        each = ", ".join(f"{name} {_likelier(gains[name])}" for name in names if name in gains)
+        held = f"; {_at(last)} this holds against {_listed([_rival(arm) for arm in _rivals(last)])}"
+        beside = "it" if len(names) == 1 else "each"
         return (
-            f"no auxiliary helps: none stands out from the primary alone (the best, {best}: {_shown(gains[best])} in the "
-            "log-likelihood of the truth)"
+            f"train with {_listed(names)}{how}: in short runs beside {beside} the right answers were more likely than with "
+            f"{state.primary} alone ({each}){held if last.stage == 'guard' else ''}"
         )
-    names = list(state.choice.tasks)
-    together = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    how = state.choice.name.removeprefix(" + ".join(names))
-    gains = gains_so_far(state)
-    each = ", ".join(_shown(gains[name]) for name in names if name in gains)
-    return f"train with {together}{how}: {each} in the log-likelihood of the truth, over the primary alone"
+    alone = f"no auxiliary helps: train with {state.primary} alone"
+    if last.stage == "guard":
+        best = max(_rivals(last), key=lambda arm: last.rows(arm).mean())
+        names = last.arms[0].tasks
+        return f"{alone}; {_listed(names)} looked good in short runs, but {_at(last)} {_rival(best)} is as good"
+    best_of = max(gains, key=lambda name: gains[name].z)
+    return (
+        f"{alone}; in short runs beside {_tried(state)} the right answers were not more likely by "
+        f"more than runs differ anyway (the best, {best_of}: {_likelier(gains[best_of])})"
+    )
 
 
-def _shown(gain: Gain) -> str:
+def _rivals(guard: Round) -> list[Arm]:
+    """What the choice must beat."""
+    return [arm for arm in guard.arms if arm.is_control or arm.kind == "read-out"]
+
+
+def _rival(arm: Arm) -> str:
+    if arm.kind == "permuted":
+        return f"{arm.tasks[0]} with shuffled targets"
+    return {"longer": f"the primary alone trained {1 + arm.beside} times as long", "read-out": "the read-out"}.get(
+        arm.kind, arm.name
+    )
+
+
+def _at(guard: Round) -> str:
+    return "at full length" if guard.length > 0.995 else f"at {fixed(guard.length, 2)} of the full length"
+
+
+def _tried(state: AutoState) -> str:
+    tried, there = len(state.rounds[0].arms) - 1, len(state.candidates)
+    if there == 1:
+        return "the one candidate"
+    return (
+        f"each of {there} candidates"
+        if tried == there
+        else f"each of the {tried} of {there} candidates that were tried"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _likelier(gain: Gain) -> str:
+    """A gain in the log-likelihood of the truth is a factor on its likelihood: 0.1 is a tenth more."""
     if round(gain.mean, 3) == 0:
         return "no measurable difference"
-    return f"{signed(gain.mean, 3)} ± {fixed(gain.error, 3)}"
+    more, error = 100 * math.expm1(gain.mean), 100 * math.exp(gain.mean) * gain.error
+    digits = 0 if abs(more) >= 10 else 1
+    return f"{signed(more, digits)}% ± {fixed(error, digits)}%"
