@@ -20,7 +20,7 @@ from sidequest.runs.setup import Setup
 
 
 def method_result(setup: Setup, method: str, settings: Mapping[str, Any], seed: int, directory: Path) -> Result:
-    """A method or control on one seed. What was begun in the directory goes on there."""
+    """A method or control on one seed. What was started in the directory goes on there."""
     _one_thread()
     outcome = run_job(setup, Job(method, dict(settings), seed, directory))
     path = directory / "recipe.json"  # controls may have none

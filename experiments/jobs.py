@@ -141,7 +141,7 @@ def run_missing(
             found[job.name] = kept
     common = _Common(run, shared, store)
     while ready := [job for job in jobs if job.name not in found and (job.needs is None or job.needs in found)]:
-        # With a bound a job begins only when the one before it has ended, and so nothing is begun that is then thrown away.
+        # With a bound a job begins only when the one before it has ended, and so nothing is started that is then thrown away.
         some = ready if until is None else ready[:workers]
         for index, kept in run_jobs(_run_one, common, [(job, _needed(job, found)) for job in some], workers):
             found[some[index].name] = kept

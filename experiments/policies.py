@@ -58,7 +58,7 @@ SMALL_REPORT_ROWS = 500
 
 @dataclass(frozen=True)
 class PoliciesPart:
-    """train: every policy's; its last model is scored, and there are as many looks at *select* as it has epochs."""
+    """train: every policy's; its last model is scored, and there are as many evaluations on *select* as it has epochs."""
 
     model: EncoderSettings
     train: TrainSettings
@@ -73,7 +73,7 @@ class PoliciesPart:
 
 FIXED: dict[str, Any] = {"patience": None, "keep": "last"}
 SMALL = PoliciesPart(
-    PooledSettings(max_length=64, precision="bf16"),  # encoding every row once is the dearest part of this size
+    PooledSettings(max_length=64, precision="bf16"),  # encoding every row once is the most expensive part of this size
     TrainSettings(epochs=5, batch_size=32, max_batches=750, **FIXED),
     SMALL_ROWS,
     SMALL_REPORT_ROWS,

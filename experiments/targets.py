@@ -31,7 +31,7 @@ from sidequest.search.trials import LocalTrials
 from sidequest.settings import TrainSettings
 from sidequest.tasks.suite import Suite
 
-METHODS = ("single", "multitask", "alphavil", "diw")  # the dearest last
+METHODS = ("single", "multitask", "alphavil", "diw")  # the most expensive last
 ALL = "all"  # the task of a job that serves every target
 # The comparisons that the paper's text makes.
 CLAIMS = (
@@ -70,7 +70,7 @@ class TargetsPlan:
     probabilities: bool = False
 
     def jobs(self) -> list[ExperimentJob]:
-        """By method, the dearest last: what is told first is what the paper's claims need."""
+        """By method, the most expensive last: what is told first is what the paper's claims need."""
         return [
             ExperimentJob(method, target, seed, self._facts(method), chooses=method not in ("single", "multitask"))
             for method in self.methods

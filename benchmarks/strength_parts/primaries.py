@@ -26,7 +26,7 @@ class Primary:
     """One row of the table.
 
     labelled: rows with labels that every contender gets; *select* is carved out of them by the library's own rule.
-    report: at most so many rows of the official development (or test) file.
+    report: at most this many rows of the official development (or test) file.
     folder: of its files, relative to the data directory; empty for an embedded primary, which `make` builds.
     left_out: contenders that would take too long here; see `PRIMARIES`.
     """

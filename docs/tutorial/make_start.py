@@ -65,13 +65,13 @@ It takes about two minutes on two cores.""",
         "sidequest select digits -o runs/first --effort 1 2>/dev/null",
     ),
     Step(
-        """`train` trains on the decision and looks at *report* once.
+        """`train` trains on the decision and evaluates on *report* once.
 The model is in `runs/final/model`.""",
         "sidequest train runs/first -o runs/final 2>/dev/null",
     ),
 )
 ENDING = """
-Every run can be stopped and started again with the same command; it goes on where it was and ends in the same bytes.
+Every run can be stopped and started again with the same command; it continues where it was and ends in the same bytes.
 
 ## With your own files
 

@@ -189,7 +189,7 @@ def run(step: Step, place: Path, home: Path) -> str:
 
 
 def typed(command: str) -> str:
-    """A command as it looks in a terminal: what goes on after the first line of a text has another prompt."""
+    """A command as it looks in a terminal: what continues after the first line of a text has another prompt."""
     lines, inside = [], False
     for line in command.split("\n"):
         lines.append(f"{'>' if inside else '$'} {line}".rstrip())

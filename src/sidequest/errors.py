@@ -15,13 +15,22 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-_USER_PASSWORD = re.compile(r"(://[^\s/:@]*):[^\s@]+@")
-_NAMED_SECRET = re.compile(r"([?&;](?:password|passwd|pwd|token|secret|key|api_key)=)[^\s&;'\"]+", re.IGNORECASE)
+# To the last @ of the URL: a password may have one in it, although it should be written %40.
+_USER_PASSWORD = re.compile(r"(://[^\s/:@]*):(?:(?:(?!://)[^\s\"'])*|[^\s@]+)@")
+_WHOLE = re.compile(
+    r"^([^\s:]*://[^\s/:@]*):.*@", re.DOTALL
+)  # of a text that is a URL: its password may have spaces in it
+_NAMED_SECRET = re.compile(r"([?&;]\w*(?:password|passwd|pwd|token|secret|key)=)[^\s&;'\"]+", re.IGNORECASE)
 
 
 def masked(text: str) -> str:
     """A text without the passwords of its URLs: `postgresql://user:***@host/name`. For all that is shown or written down."""
     return _NAMED_SECRET.sub(r"\1***", _USER_PASSWORD.sub(r"\1:***@", text))
+
+
+def masked_argument(text: str) -> str:
+    """The same of a text that is a URL and nothing else, or an option with one."""
+    return masked(_WHOLE.sub(r"\1:***@", text))
 
 
 def printable(text: str) -> str:
@@ -34,7 +43,7 @@ def printable(text: str) -> str:
 
 class SidequestError(Exception):
     """Something the user did or gave; the message says what, where, and what is allowed. It never holds a URL's password, nor
-    anything that speaks to a terminal: names in it may come from a stranger's file.
+    anything that speaks to a terminal: names in it may come from a file that somebody else wrote.
 
     exit_code: of the command line. 2 is bad input; what the world did to a good one is 1.
     """

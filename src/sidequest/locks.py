@@ -28,7 +28,7 @@ except ImportError:  # not a Unix system
 def locked(path: Path, *, patience: float | None = None, what: str = "") -> Iterator[None]:
     """Hold the lock of a file, made if need be.
 
-    patience: seconds to wait before `RunBusy` says who is working on `what`; None: wait for ever.
+    patience: seconds to wait before `RunBusy` says who is working on `what`; None: wait forever.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = _acquire(path, patience, what)

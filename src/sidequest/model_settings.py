@@ -145,9 +145,9 @@ class ConvnetSettings(ModelSettings):
     channels: of its two convolutions.
     hidden: units between them and the heads.
     dropout: before and after these.
-    rotate: each image is turned by up to so many degrees in training.
+    rotate: each image is turned by up to this many degrees in training.
     zoom: it is made larger or smaller by up to this part.
-    shift: it is moved by up to so many pixels in each direction.
+    shift: it is moved by up to this many pixels in each direction.
     """
 
     kind: Literal["convnet"] = "convnet"
@@ -165,9 +165,9 @@ class AlphaVILSettings(ModelSettings):
     channels: of its two convolutions.
     hidden: units between them and the heads.
     dropout: before and after these.
-    rotate: each image is turned by up to so many degrees in training.
+    rotate: each image is turned by up to this many degrees in training.
     zoom: it is made larger or smaller by up to this part.
-    shift: it is moved by up to so many pixels in each direction.
+    shift: it is moved by up to this many pixels in each direction.
     """
 
     kind: Literal["alphavil"] = "alphavil"

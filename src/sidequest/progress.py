@@ -124,7 +124,7 @@ class _Display(Progress):
 
 
 class Lines(_Display):
-    """A line every so many seconds: for logs, where a bar would be noise."""
+    """A line every few seconds: for logs, where a bar would be noise."""
 
     def __init__(self, seconds: float = SECONDS, file: TextIO | None = None) -> None:
         self.seconds, self.file = seconds, file
@@ -165,7 +165,7 @@ class Bar(_Display):
 
 @contextmanager
 def show_progress(seconds: float = SECONDS) -> Iterator[Progress]:
-    """Bars where somebody is watching, otherwise a line every so many seconds; on the error stream: output stays clean."""
+    """Bars where somebody is watching, otherwise a line every few seconds; on the error stream: output stays clean."""
     from rich.console import Console
 
     console = Console(stderr=True)

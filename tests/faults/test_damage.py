@@ -117,7 +117,7 @@ class Bench:
         return place
 
     def _killed(self, stored: Stored) -> Path:
-        """A run killed when two checkpoints were there: after the third was begun."""
+        """A run killed when two checkpoints were there: after the third was started."""
         case = self.cases[stored.case]
         place = case.base / "killed"
         if not place.exists():

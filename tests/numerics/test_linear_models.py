@@ -136,7 +136,7 @@ def test_the_chosen_strength_is_the_best_on_held_out_rows():
 
 
 def test_words_of_a_sentence_are_held_out_together():
-    """Copies of a row in one group would be learned by heart if the group were split, and little strength would seem best."""
+    """Copies of a row in one group would be memorised if the group were split, and little strength would seem best."""
     rng = np.random.default_rng(0)
     x = np.repeat(rng.normal(size=(40, 30)), 5, axis=0) + 0.01 * rng.normal(size=(200, 30))
     labels, groups = np.repeat(rng.integers(0, 2, 40), 5), np.repeat(np.arange(40), 5)

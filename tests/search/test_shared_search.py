@@ -22,7 +22,7 @@ from sidequest.search.claims import Claims
 from sidequest.search.executors import Here
 from sidequest.search.ledger import Ledger
 from sidequest.search.parallel_trials import Trials
-from sidequest.search.storage import database_url, without_password
+from sidequest.search.storage import bad_storage, database_url, without_password
 from sidequest.search.trials import TrialCache, TrialResult
 from tests.helpers import ROOT
 from tests.helpers.postgresql import PASSWORD, needs_postgresql, server, server_and_control
@@ -31,7 +31,7 @@ TRIALS = 40
 
 
 def run_slowly(log, plan):
-    """A trial that takes a while and says that it was begun."""
+    """A trial that takes a while and says that it was started."""
     with Path(log).open("a") as file:
         file.write(f"{plan.seed}\n")
     time.sleep(0.15 + 0.1 * (plan.seed % 3))
@@ -277,6 +277,19 @@ def test_a_password_reaches_no_message_and_no_command(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["sidequest", "select", "digits", "--storage", url])
     assert "s3cret" not in own_command()
     assert "me:***@host" in own_command()
+    for secret in (
+        "s3@cret",
+        "s3 cret",
+        "s3/c:ret",
+        "s3'cret",
+        's3"cret',
+    ):  # not as they should be written, but as they are
+        bad = f"postgresql://me:{secret}@host/trials?sslmode=require&sslpassword={secret.replace(' ', '')}"
+        for given in (["--storage", bad], [f"--storage={bad}"]):
+            monkeypatch.setattr(sys, "argv", ["sidequest", "select", "digits", *given])
+            assert own_command().count("ret") == 0
+            assert "postgresql://me:***@host/trials?sslmode=" in own_command()
+        assert "ret" not in str(bad_storage(bad, ValueError(f"no {secret}")))
 
 
 def test_the_driver_of_the_extra_is_meant():

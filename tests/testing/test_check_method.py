@@ -48,7 +48,7 @@ class Peeping(Single):
 
 
 class Stubborn(Single):
-    """Keeps its state on itself: a resumed run starts anew."""
+    """Keeps its state on itself: a resumed run starts again."""
 
     def __init__(self, settings: NoSettings | None = None, *, seed: int = 0) -> None:
         super().__init__(settings, seed=seed)

@@ -196,7 +196,7 @@ def main() -> None:
         if not _of_another_process(error):
             raise
         _refuse(WorldError("another of the processes that train together has ended. What is done is kept"))
-    except KeyboardInterrupt as stopped:  # before a command had begun
+    except KeyboardInterrupt as stopped:  # before a command had started
         _stop("", _code(stopped))
 
 

@@ -25,7 +25,7 @@ AFTER_ONE = 5.0  # seconds that the others have to say something of their own wh
 
 
 def run_together(command: Sequence[str], processes: int, more: Mapping[str, str] | None = None) -> int:
-    """Run a command in so many processes; the exit code is the first process's, or that of the one that failed alone. more: of
+    """Run a command in several processes; the exit code is the first process's, or that of the one that failed alone. more: of
     their environment."""
     shared = {
         **(more or {}),

@@ -65,7 +65,7 @@ def single_run_work(rows: int, select_rows: int, train: TrainSettings) -> float:
 
 
 def phase_length(phase: Phase, learner: Learner, train: TrainSettings, goal: str = "primary") -> PhaseLength:
-    """How long a phase is: by default so many epochs *of the primary*, whatever is mixed in between.
+    """How long a phase is: by default a number of epochs *of the primary*, whatever is mixed in between.
 
     With the goal `average` no task is the measure of the others: an epoch is as many batches as all rows of all tasks make,
     whatever the phase does with them, so all policies train equally long and it does not matter which task is called primary.

@@ -136,7 +136,7 @@ def load_config(encoder: Encoder, *, layers: int | None = None, dropout: float |
 
     try:
         config = AutoConfig.from_pretrained(encoder.directory)
-    except Exception as error:  # transformers reads a stranger's files: it may fail in any way
+    except Exception as error:  # transformers reads files that others wrote: it may fail in any way
         raise SettingsError(f"model.encoder={encoder.name}: {first_line(error)}") from None
     if layers is not None:
         if layers > config.num_hidden_layers:

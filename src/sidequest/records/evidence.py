@@ -256,7 +256,7 @@ class RowTaus(MethodEvidence):
 
 
 class RowTrial(_Plain):
-    """select: the score on *select* with so many auxiliary rows."""
+    """select: the score on *select* with this many auxiliary rows."""
 
     rows: int
     select: float

@@ -79,7 +79,7 @@ class SelectionRecord(Record):
 
 
 class Evaluation(Part):
-    """A look at *select* in the middle of training, after so many batches of the phase."""
+    """An evaluation on *select* in the middle of training, after this many batches of the phase."""
 
     phase: int
     batches: int

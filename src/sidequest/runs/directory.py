@@ -18,7 +18,7 @@ PACKAGES = ("sidequest", "torch", "transformers", "numpy", "scikit-learn", "scip
 
 
 def open_run(directory: Path, setup: Setup, method: str, settings: dict[str, Any], seed: int) -> bool:
-    """Begin a run, or find that it was begun with the same settings and data; True if it continues.
+    """Begin a run, or find that it was started with the same settings and data; True if it continues.
 
     Another run in the same directory is refused with the difference: nothing is overwritten.
     """

@@ -66,7 +66,7 @@ def run_method(
     on_round: OnRound | None = None,
     ahead: Callable[[Sequence[Piece]], None] | None = None,
 ) -> Recipe:
-    """Run a method to its end and return its recipe; with a directory, continue what was begun there.
+    """Run a method to its end and return its recipe; with a directory, continue what was started there.
 
     If the method trains the model itself, the learner ends with its best weights, saved in `directory/trained`.
     budget: stop when the selection has cost this much, in x. A method that can decide at any time then decides by what it has

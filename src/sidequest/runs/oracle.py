@@ -56,7 +56,7 @@ def oracle(
 ) -> TruthTable:
     """Every subset on every seed. Each training is kept when it ends, so the same call continues after a kill.
 
-    suite: the suite's name or file, as the user gave it. sample: so many random subsets instead of all. shares: the
+    suite: the suite's name or file, as the user gave it. sample: this many random subsets instead of all. shares: the
     batches that each auxiliary may have for one of the primary.
     """
     candidates = tuple(sorted(setup.suite.candidates))
@@ -141,7 +141,7 @@ def run_subset(luggage: Luggage, job: SubsetJob) -> SubsetResult | str:
 
 
 def stayed(setup: Setup, final: FinalRecord) -> bool:
-    """Whether what was kept is the model as it was before any training: a read-out that no look at *select* was level with."""
+    """Whether what was kept is the model as it was before any training: its read-out was best on *select*."""
     before = [each.score for each in final.history if each.batches == 0]
     trained = [each.score for each in final.history if each.batches > 0]
     return setup.train.keep == "best" and bool(before) and max(trained, default=-np.inf) < max(before)

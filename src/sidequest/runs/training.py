@@ -1,4 +1,4 @@
-"""The final model: train a recipe, look at *report* once, export."""
+"""The final model: train a recipe, evaluate on *report* once, export."""
 
 from __future__ import annotations
 

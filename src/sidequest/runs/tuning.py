@@ -30,6 +30,7 @@ from sidequest.progress import Progress
 from sidequest.recipe import Phase
 from sidequest.runs.selecting import local_trials
 from sidequest.runs.setup import Setup
+from sidequest.runs.tuning_choices import model_choices
 from sidequest.search.executors import Ahead, Executor, Session, WorkerJournal, as_executor
 from sidequest.search.trials import TrialResult
 from sidequest.settings import TrainSettings, parse
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     import optuna
 
 VERSION = 1
-SEARCH_VERSION = 2  # of what is proposed and on which splits: tunings of another are not found again
+SEARCH_VERSION = 3  # of what is proposed and on which splits: tunings of another are not found again
 ENOUGH_ROWS = 1000  # of *select*: its standard error of an accuracy is then below 1.6 points
 SPLITS = 3
 TRAININGS = 24
@@ -177,7 +178,7 @@ def tune(
     """Train the primary alone up to that many times and say which settings are best on *select*.
 
     trainings: at least two, the defaults and others. Fewer than six take fewer splits.
-    workers: trainings at once. Those that come next unless something is pruned are begun ahead; what is found does not depend
+    workers: trainings at once. Those that come next unless something is pruned are started ahead; what is found does not depend
     on it. directory: where it is written what became of workers that were lost.
     """
     if trainings < 2:
@@ -205,7 +206,7 @@ class _Search:
         self.suites = resplit(setup.suite, seed)[: max(1, trainings // 2)]  # so that other settings are tried at all
         self.kind = setup.model.kind
         card = setup.suite.tasks[setup.suite.primary].card
-        self.space = search_space(self.kind, card, setup.model, setup.train)
+        self.space = search_space(self.kind, card, setup.model, setup.train) | model_choices(setup)
         self.meter = Meter()
         self.tried: list[Tried] = []
 
@@ -341,4 +342,4 @@ def resplit(suite: Suite, seed: int) -> list[Suite]:
 
 
 def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return f"{value:.3g}" if isinstance(value, float) else "null" if value is None else str(value)

@@ -92,7 +92,7 @@ class Session(ABC, Generic[Job, Result]):
 
     @abstractmethod
     def cancel(self, ticket: int) -> None:
-        """Forget a job. If it has begun, it ends for nobody."""
+        """Forget a job. If it has started, it ends for nobody."""
 
     @abstractmethod
     def wait(self, seconds: float | None = None) -> Ended[Result] | None:
@@ -115,7 +115,7 @@ class Executor:
 
     workers: jobs at once. address: of a Ray cluster, as `ray.init` takes it (`auto`, `host:port`, `ray://…`); `local` starts
     one here. cpus_per_trial, gpus_per_trial: what a job takes of the cluster. timeout: seconds that a job may run. attempts:
-    how often a job is begun whose workers are lost.
+    how often a job is started whose workers are lost.
     """
 
     workers: int = 1
@@ -258,7 +258,7 @@ class Ahead(Generic[Job, Result]):
 
     def first(self, wanted: Mapping[str, tuple[Job, str]]) -> Result:
         """The result of the first of these jobs (with their labels). The others are those that may come next: they begin when a
-        worker is free. What was begun and is not among them any more is forgotten."""
+        worker is free. What was started and is not among them any more is forgotten."""
         for key in [key for key in self._tickets if key not in wanted]:
             ticket = self._tickets.pop(key)
             self._session.cancel(ticket)

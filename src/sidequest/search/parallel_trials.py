@@ -1,4 +1,4 @@
-"""The trials of a search on many workers: begun as soon as a worker is free, told in the order in which they were asked for.
+"""The trials of a search on many workers: started as soon as a worker is free, told in the order in which they were asked for.
 
 Which plans a method asks for must not depend on how many workers there are, nor on which of them is quicker. So `Method.ask`
 gives plans that follow from its state *whatever the scores of the plans before them* (`methods/base.py`), and the driver tells
@@ -42,7 +42,7 @@ class Shared(Protocol):
 
 
 POLL = 0.2  # seconds between two looks at a trial that runs elsewhere
-ROOM = 4  # plans known per worker: enough that a slow one does not let the others stand idle
+ROOM = 4  # plans known per worker: enough that a slow one does not leave the others idle
 
 
 class Trials:
@@ -76,7 +76,7 @@ class Trials:
 
     @property
     def room(self) -> int:
-        """With one worker that nobody helps, a plan is begun when its score is wanted and no sooner."""
+        """With one worker that nobody helps, a plan is started when its score is wanted and no sooner."""
         return 1 if self._workers == 1 and not self._is_shared else ROOM * self._workers
 
     @functools.cached_property

@@ -128,7 +128,7 @@ def _choose_device(number: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """A worker of a killed parent would wait for work for ever, and train on for nobody."""
+    """A worker of a killed parent would wait for work forever, and train on for nobody."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -1,4 +1,4 @@
-"""Workers on a Ray cluster (extra `ray`): actors with so many cores and GPUs each.
+"""Workers on a Ray cluster (extra `ray`): actors with their own cores and GPUs.
 
 What is common to all jobs goes into the object store once and from there once to each node; nodes need sidequest and no shared
 disk.
@@ -108,7 +108,7 @@ def check_address(address: str) -> None:
 
 
 def check_room(nodes: Sequence[Mapping[str, Any]], executor: Executor) -> None:
-    """A job for which no node is large enough would wait for ever. A cluster that grows may get such a node, so there it is
+    """A job for which no node is large enough would wait forever. A cluster that grows may get such a node, so there it is
     said, and waited for."""
     asked = {"CPU": executor.cpus_per_trial, "GPU": executor.gpus_per_trial}
     there = [node.get("Resources", {}) for node in nodes if node.get("Alive")]

@@ -180,7 +180,7 @@ class WorkerSession(Session[Job, Result]):
         self._ended.append(Ended(entry.ticket, answer.value, answer.error, where))
 
     def _lose(self, worker: Worker[Job]) -> None:
-        """A worker is gone: its job goes to the front of the queue, unless it was begun too often."""
+        """A worker is gone: its job goes to the front of the queue, unless it was started too often."""
         self._workers.remove(worker)
         self._end(worker.handle, now=True)
         self._cut_off = True

@@ -11,7 +11,7 @@ candidate      what it asks for                                  effect on the p
 `parity`       is the top-left digit odd?                        helps clearly
 `large`        is the top-left digit at least 5?                 helps clearly
 `ink`          mean brightness of the canvas (regression)        none that can be seen
-`shuffled`     the top-left digit, labels shuffled               hurts: few rows, learned by heart
+`shuffled`     the top-left digit, labels shuffled               hurts: few rows, memorised
 `bottom-right` the other digit                                   hurts clearly: it needs what the primary must ignore
 ============== ================================================= ==============================
 

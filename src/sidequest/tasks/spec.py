@@ -45,7 +45,7 @@ class TaskSpec(ReadSettings):
     allow_empty: multi-label: whether a row's list may be empty; it then has no label. Rows of zeros in 0/1 columns always may.
     class_weights: `balanced`, or weights by label (others count 1), see `class_weights`.
     tag_scheme: `iob` turns IOB1 into IOB2, `plain` leaves tags alone; `auto`: `iob` if all tags look like B-X, I-X or O.
-    limit: at most so many labelled rows for train and a carved select together, a stratified sample; see `splits`.
+    limit: at most this many labelled rows for train and a carved select together, a stratified sample; see `splits`.
     unlabelled: what to do with rows whose label is missing; no_label: texts that stand for a missing label, such as SNLI's `-`.
     decimal: regression: the mark before the decimals of a number that is written as text.
     shuffle_labels: permute the targets of train and select, a deliberately harmful control.

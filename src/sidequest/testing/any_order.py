@@ -42,5 +42,5 @@ class AnyOrder(Session[Plan, TrialResult]):
 
 
 def trials_in_any_order(run: Callable[[Plan], TrialResult], workers: int, seed: int = 0) -> Trials:
-    """A runner for `run_method` with so many workers."""
+    """A runner for `run_method` with this many workers."""
     return Trials(lambda: AnyOrder(run, workers, seed), workers)

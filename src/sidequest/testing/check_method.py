@@ -33,7 +33,7 @@ CANDIDATES = ("close", "far", "harmful", "near")
 TRAIN = TrainSettings(epochs=2, patience=None)
 
 MOST_CALLS = 10_000  # a method that makes more never ends
-KILLED_EVERYWHERE = 12  # up to so many calls a run is killed after each of them, else here and there
+KILLED_EVERYWHERE = 12  # up to this many calls a run is killed after each of them, else here and there
 
 MakeLearner = Callable[[Sequence[str], int], Any]  # (candidates in this order, seed) → a learner that has a `pool`
 

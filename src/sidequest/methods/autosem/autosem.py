@@ -21,7 +21,7 @@ Departures from the paper
 - The mixture returned has the highest *posterior mean* among those tried, not the highest score: the maximum of noisy scores is
   partly luck. The grid, which has no process, returns its highest score.
 - One run per mixture by default; the paper tunes on the mean of two (footnote 8): `runs=2`.
-- A training is so many epochs *of the primary*, whatever is mixed in between, so a mixture such as 1:5:5 costs up to
+- A training is a number of epochs *of the primary*, whatever is mixed in between, so a mixture such as 1:5:5 costs up to
   11x and not the paper's x. `train.max_batches` bounds it.
 """
 

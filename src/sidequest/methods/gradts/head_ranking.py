@@ -26,7 +26,7 @@ class RankingSettings(PaperSettings):
     warmup_epochs: single-task training before heads are evaluated; 3 to 7 give much the same (section 3.1, footnote 5).
     warmup_batches: an upper bound on that training, for large tasks.
     norm: what each layer of a matrix is divided by.
-    cap: an auxiliary's rows per epoch of the primary, at most so many times the primary's; null: all.
+    cap: an auxiliary's rows per epoch of the primary, at most this many times the primary's; null: all.
     """
 
     PUBLISHED: ClassVar[dict[str, Any]] = {"cap": None}

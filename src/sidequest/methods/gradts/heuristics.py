@@ -38,7 +38,7 @@ class GreedySettings(PaperSettings):
 
 
 def fell(scores: Sequence[float], patience: int | None) -> bool:
-    """Whether the scores along a ranking fell so many times in a row at any point. A tie is no fall: the next task may help."""
+    """Whether the scores along a ranking fell this many times in a row at any point. A tie is no fall: the next task may help."""
     falls = 0
     for before, after in pairwise(scores):
         falls = falls + 1 if after < before else 0

@@ -30,7 +30,7 @@ class LoggedRun(State):
 def log_steps(
     run: LoggedRun, n_steps: int, tasks: list[str], goal: str, learner: Learner, rng: np.random.Generator
 ) -> LoggedRun:
-    """The run after so many more steps, each with the reward of Eq. 16.
+    """The run after more steps, each with the reward of Eq. 16.
 
     Goal `average`: of the drawn task's own loss, against its last visit. Goal `primary`: of the loss of a probe batch of the
     primary, `tasks[0]`, after the step against before it.

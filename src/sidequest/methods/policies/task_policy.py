@@ -17,8 +17,8 @@ DECIMALS = 6
 def run_steps(pool: Pool) -> int:
     """T, how many batches one run of a policy has, unless the user says.
 
-    Goal `average`: so many passes over all rows of all tasks. Goal `primary`: as long as a uniform mixture trains, which gives
-    the primary so many passes over its rows.
+    Goal `average`: `train.epochs` passes over all rows of all tasks. Goal `primary`: as long as a uniform mixture trains, which
+    gives the primary that many passes over its rows.
     """
     train = pool.train
     batches = {name: math.ceil(card.rows / train.batch_size) for name, card in pool.cards.items()}
@@ -32,7 +32,7 @@ def policy_phase(
 ) -> Phase:
     """A phase that draws every batch's task from the policy [N]; `tasks[0]` is the primary.
 
-    Goal `average`: T batches, as in the paper. Goal `primary`: so many epochs of the primary, like every recipe for a
+    Goal `average`: T batches, as in the paper. Goal `primary`: a number of epochs of the primary, like every recipe for a
     primary; a primary share that is too small would make that very long, so it is raised to `least_primary_share`.
     """
     shares = np.asarray(policy, dtype=np.float64)

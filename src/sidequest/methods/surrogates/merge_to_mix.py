@@ -47,7 +47,7 @@ class MergeToMixState(State):
 
 class MergeToMix(Method[MergeToMixSettings, MergeToMixState]):
     """Every source is trained once from a shared start; the model that a mixture would give is stood in for by the merged
-    updates, so every subset costs one look at *select*.
+    updates, so every subset costs one evaluation on *select*.
 
     Departures: the paper averages whole models. Here only the primary's update moves the primary's head, so an average would take
     away from it with every auxiliary; the primary's update is taken whole and the *mean* of the auxiliaries' updates is added,

@@ -22,7 +22,7 @@ from sidequest.tasks.readers.fasttext import MARK
 from sidequest.tasks.readers.text import decode, likely_encoding, read_bytes
 
 SAMPLE = 200_000  # characters that decide how a table is written
-REGULAR = 0.9  # so many of the rows of a table have one width
+REGULAR = 0.9  # the share of a table's rows that have one width
 FEW_BAD_ROWS = 0.02  # malformed rows are left out if there are no more than this share
 LONG_NAME = 6  # words; a longer first cell is a text, not the name of a column
 

@@ -12,7 +12,7 @@ from sidequest.tasks.guessing.names import CHAT_NAMES, GENERATION_NAMES, LABEL_N
 
 ROWS_PER_LABEL = 2  # on average; a column with fewer names its rows instead of grouping them
 LIKELY = -40  # a column that scores less is not taken for a label: its name speaks of something else
-ONE_HOT_COLUMNS = 3  # so many neighbouring 0/1 columns are the labels of one multi-label task
+ONE_HOT_COLUMNS = 3  # this many neighbouring 0/1 columns are the labels of one multi-label task
 BALANCED = 0.75  # above this share of one class, accuracy would praise whoever always says it
 SHOWN = 5
 

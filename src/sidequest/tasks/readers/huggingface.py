@@ -91,7 +91,7 @@ def read_saved(path: Path, split: str | None = None) -> Table:
 
 @contextmanager
 def _loading(path: Path) -> Iterator[None]:
-    """Around a library that reads a stranger's files: it may fail in any way."""
+    """Around a library that reads files that others wrote: it may fail in any way."""
     try:
         yield
     except (SidequestError, MemoryError):

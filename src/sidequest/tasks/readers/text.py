@@ -15,7 +15,7 @@ UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Python knows them by name, but no file of texts is written in them.
 NO_ENCODINGS = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape")
 ENCODING_RULE = "an encoding is one of texts; examples: utf-8, latin-1, cp1252, utf-16"
-# A small file that unpacks to more than this, and to so many times its own size, was made to fill the memory.
+# A file that unpacks to more bytes than this, and to more than this many times its own size, was made to fill the memory.
 LARGEST_UNPACKED, LARGEST_RATIO = 2**28, 200
 
 
