@@ -12,7 +12,10 @@ from sidequest.progress import Progress
 from sidequest.runs import tuning as tuning_module
 from sidequest.runs.setup import Setup
 from sidequest.runs.tuning import Tuning, resplit, tune
+from sidequest.runs.tuning_choices import model_choices
 from sidequest.tasks.loading import load_suite
+from sidequest.tasks.memory import make_task
+from sidequest.tasks.suite import Suite
 
 pytestmark = pytest.mark.usefixtures("few_digits")
 
@@ -149,3 +152,36 @@ def test_a_file_that_a_user_edited_is_taken(tmp_path):
     text = (tmp_path / "t.json").read_text()
     (tmp_path / "t.json").write_text(text.replace("2.5", "3.5"))
     assert Tuning.read(tmp_path / "t.json").chosen == {"train.epochs": 3.5}
+
+
+def test_what_the_user_left_open_in_the_model_is_tried(encoders):
+    pairs = {"text": ["a cat", "a dog"] * 8, "text_b": ["the cat", "the mat"] * 8, "label": [0, 1] * 8}
+    suite = Suite.of(make_task("pairs", "classification", pairs, report=pairs, primary=True))
+    texts = {name: values for name, values in pairs.items() if name != "text_b"}
+    single = Suite.of(make_task("texts", "classification", texts, report=texts, primary=True))
+    encoder = str(encoders())
+
+    def tried(of, **model):
+        return {name: each.values for name, each in model_choices(Setup.of(of, {"encoder": encoder, **model})).items()}
+
+    layers = {"model.layers": (None, 2)}  # of three
+    fine_tuned = {"model.pairing": ("cross", "bi"), "model.dropout": (None, 0.0, 0.2), **layers}
+    assert tried(suite, kind="hf") == fine_tuned
+    assert tried(single, kind="hf") == {name: values for name, values in fine_tuned.items() if name != "model.pairing"}
+    assert tried(suite, kind="hf", pairing="bi", dropout=0.1, layers=1) == {}
+    assert tried(suite, kind="pooled") == layers
+    assert tried(suite, kind="autosem") == {}
+
+
+@pytest.mark.integration
+def test_a_choice_of_the_model_is_trained_and_said(encoders):
+    texts = {"text": ["good cat", "bad dog"] * 20, "label": [0, 1] * 20}
+    suite = Suite.of(make_task("texts", "classification", texts, report=texts, primary=True))
+    setup = Setup.of(suite, {"kind": "pooled", "encoder": str(encoders())}, {"epochs": 1})
+    tuned = tune(setup, 6)
+    assert {tried.settings.get("model.layers", "default") for tried in tuned.tried} > {"default"}
+    found = tuned.model_copy(update={"chosen": {"model.layers": 1}})
+    assert found.apply(setup).model.layers == 1
+    found = tuned.model_copy(update={"chosen": {"model.layers": None}})
+    assert found.apply(setup).model.layers is None
+    assert found.summary.endswith("model.layers=null")

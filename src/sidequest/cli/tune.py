@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 NAME = "tune"
 HELP = (
-    "Tune the primary alone (rate, length, weight decay, ...) on select, once for all methods of the suite.\n\n"
-    "The result is a file to read, edit and pass on: every command takes it as --tune FILE, or tunes by itself with --tune N.\n\n"
+    "Tune the primary alone (rate, length, weight decay, layers, ...) on select, once for all methods of the suite.\n\n"
+    "The result is a file to read, edit and pass on: select, compare and oracle take it as --tune FILE, or tune by themselves "
+    "with --tune N.\n\n"
     "Example: sidequest tune suite.yaml --model pooled -o tuning.json"
 )
 NEEDS_ARGUMENTS = True

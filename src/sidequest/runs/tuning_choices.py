@@ -1,0 +1,42 @@
+"""What of the model itself `tune` tries, beside the numbers of `search_spaces`: how it reads pairs, its layers, its dropout.
+
+Only what the user left open is tried: a setting that was given stays.
+"""
+
+from __future__ import annotations
+
+import json
+
+from sidequest.model_settings import EncoderSettings, HfSettings
+from sidequest.models.encoders import resolve
+from sidequest.models.search_spaces import OneOf, Space
+from sidequest.models.texts import has_pairs
+from sidequest.runs.setup import Setup
+
+WITH_LAYERS = ("hf", "bilstm", "pooled")  # `autosem` is as it was published
+FINE_TUNING_DROPOUTS = (None, 0.0, 0.2)  # None: the encoder's own
+
+
+def model_choices(setup: Setup) -> Space:
+    """The choices for the primary of a setup. `layers` are the first ones of `hf`, and the last ones whose states others read."""
+    settings, primary = setup.model, setup.suite.tasks[setup.suite.primary]
+    space: Space = {}
+    if isinstance(settings, HfSettings):
+        if settings.pairing == "auto" and has_pairs(primary):
+            space["model.pairing"] = OneOf(("cross", "bi"))
+        if settings.dropout is None:
+            space["model.dropout"] = OneOf(FINE_TUNING_DROPOUTS)
+    if (
+        settings.kind in WITH_LAYERS
+        and isinstance(settings, EncoderSettings)
+        and getattr(settings, "layers", 0) is None
+    ):
+        there = _layers(settings.encoder)
+        if there > 1:
+            space["model.layers"] = OneOf((None, -(-there // 2)))
+    return space
+
+
+def _layers(encoder: str) -> int:
+    config = json.loads((resolve(encoder).directory / "config.json").read_text(encoding="utf-8"))
+    return int(config.get("num_hidden_layers") or config.get("n_layers") or 1)
