@@ -35,7 +35,7 @@ from sidequest.learning.protocol import Discrimination, TaskDiscriminator
 from sidequest.learning.torch.powers import PowerStores
 from sidequest.recipe import Recipe
 from sidequest.records.controls import PROBE, SINGLE_LONG
-from sidequest.records.evidence import Ranking
+from sidequest.records.evidence import RowRankings
 from sidequest.report import similarity as figures
 from sidequest.report.flat_map import flat_map
 from sidequest.report.images import save
@@ -182,7 +182,7 @@ def draw_primary(plan: SimilarityPlan, primary: str, metric: str, scores: Scores
     if recipes:
         save(figures.share_per_auxiliary(recipes), out / f"figure-6-{primary}")
     if "bce" in recipes:
-        save(figures.score_spread(Ranking.of(recipes["bce"].evidence)), out / f"scores-{primary}")
+        save(figures.score_spread(RowRankings.of(recipes["bce"].evidence)), out / f"scores-{primary}")
     without = {count: scores[f"apart-{count}"] for count in counts if f"apart-{count}" in scores}
     pair = _some({"with task losses": curves["bce"], "without": without})
     save(figures.score_against_rows(pair, {}, metric, f"{primary}: task losses"), out / f"figure-9-{primary}")

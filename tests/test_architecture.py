@@ -67,8 +67,9 @@ def packed(name: str, patterns: list[str]) -> bool:
 
 def test_a_name_means_one_thing():
     """No two public classes of the package and the experiments have one name."""
-    # The user's own Suite and Task stand for those inside; αVIL is a method and the network of its paper.
-    twice = {"Suite", "Task", "AlphaVILSettings"}
+    # The user's own Suite and Task stand for those inside; αVIL is a method and the network of its paper; GradTS ranks heads and
+    # similarity sampling rows, each with a state of its own.
+    twice = {"Suite", "Task", "AlphaVILSettings", "RankingState"}
     places = defaultdict(list)
     for path in (path for place in ("src", "experiments") for path in (ROOT / place).rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:

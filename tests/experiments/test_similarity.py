@@ -15,7 +15,7 @@ from sidequest.methods import METHODS
 from sidequest.model_settings import PooledSettings
 from sidequest.recipe import Phase, Recipe
 from sidequest.records.controls import CONTROLS
-from sidequest.records.evidence import Ranking
+from sidequest.records.evidence import RowRankings
 from sidequest.report import similarity as figures
 from sidequest.runs.selecting import make_method
 from sidequest.settings import TrainSettings
@@ -137,7 +137,7 @@ def test_scores_of_tasks_are_shown_as_shares_with_the_threshold():
         "ranked": {"a": {"rows": 10, "histogram": [4, 6]}},
         "threshold": 1.5,
     }
-    figure = figures.score_spread(Ranking.of(evidence))
+    figure = figures.score_spread(RowRankings.of(evidence))
     assert list(figure.data[0].y) == [0.4, 0.6]
     assert figure.layout.shapes[0].x0 == 1.5
 

@@ -75,7 +75,7 @@ OTHERS = {
     "similarity": (
         {**SMALL, "ladder": True, "first": 400, "chunk": 700},
         likeness_learner,
-        {"Ranking", "RowFeatures", "RowLadder", "RowsTaken"},
+        {"RowRankings", "RowFeatures", "RowLadder", "RowsTaken"},
     ),
     "random-data": ({**SMALL, "count": 300}, likeness_learner, {"RowsTaken"}),
 }

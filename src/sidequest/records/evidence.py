@@ -288,7 +288,7 @@ class RankedRows(_Plain):
     worst: tuple[tuple[int, float | None], ...] = ()
 
 
-class Ranking(MethodEvidence):
+class RowRankings(MethodEvidence):
     """Rows of each task by their likeness to the primary's. threshold: the lowest score that was taken."""
 
     ENTRIES = ("ranked",)

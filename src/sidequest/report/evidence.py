@@ -212,7 +212,7 @@ def _rows_taken(recipe: Recipe) -> Iterator[Sketch]:
 
 
 def _ranking(recipe: Recipe) -> Iterator[Sketch]:
-    ranking = kinds.Ranking.find(recipe.evidence)
+    ranking = kinds.RowRankings.find(recipe.evidence)
     if ranking is not None and ranking.bins:
         caption = "How similar the rows of each task look to the primary's, to the discriminator; dotted: the lowest score taken."
         yield Sketch("likeness", caption, partial(similarity.score_spread, ranking))

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from sidequest.recipe import Recipe
-from sidequest.records.evidence import Ranking, RowsTaken
+from sidequest.records.evidence import RowRankings, RowsTaken
 from sidequest.report.style import PALETTE, PRIMARY, add_band, new_figure
 
 
@@ -79,7 +79,7 @@ def feature_map(points: Mapping[str, np.ndarray], primary: str, title: str = "")
     return figure
 
 
-def score_spread(ranking: Ranking) -> go.Figure:
+def score_spread(ranking: RowRankings) -> go.Figure:
     """How scores of each task's rows are spread, with the lowest score taken."""
     bins = np.asarray(ranking.bins)
     figure = new_figure("Likeness to the primary", "score", "share of the task's rows")

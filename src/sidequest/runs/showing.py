@@ -14,7 +14,7 @@ import numpy as np
 
 from sidequest.errors import RunMismatch
 from sidequest.recipe import Recipe
-from sidequest.records.evidence import RankedRows, Ranking
+from sidequest.records.evidence import RankedRows, RowRankings
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Objective, Task
@@ -60,7 +60,7 @@ class ShownTask:
 
 def examples_of(suite: Suite, recipe: Recipe, count: int = 3) -> list[ShownTask]:
     """The primary first, then every task that the recipe ranked or trains on, by name; up to `count` rows in each group."""
-    ranking = Ranking.find(recipe.evidence)
+    ranking = RowRankings.find(recipe.evidence)
     ranked = {} if ranking is None else ranking.ranked
     names = sorted({*ranked, *recipe.auxiliaries} - {recipe.primary})
     return [_shown(_task(suite, name), recipe, ranked.get(name), count) for name in (recipe.primary, *names)]
