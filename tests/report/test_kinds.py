@@ -47,6 +47,15 @@ def test_what_a_figure_shows_is_what_the_evidence_says():
     assert [trace.name for trace in points.data] == ["a", "p"]
 
 
+def test_additions_that_changed_nothing_have_an_axis_close_to_them():
+    ((flat,), (rising,)) = (
+        [drawing.figure for drawing in evidence_figures(recipe(Additions(steps=("a",), scores=scores)))]
+        for scores in ((0.5, 0.5), (0.5, 0.6))
+    )
+    assert flat.layout.yaxis.range == (0.4, 0.6)
+    assert rising.layout.yaxis.range is None
+
+
 @pytest.mark.parametrize(
     ("broken", "says"),
     [

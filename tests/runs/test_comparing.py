@@ -1,6 +1,7 @@
 """Comparisons: paired with the controls on the same seeds, corrected for many, with a verdict in words; and their figures."""
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from sidequest.records import verdicts
 from sidequest.records.comparisons import Comparison, Outcome
 from sidequest.records.runs import Evaluation, Spent
 from sidequest.report.comparison import cost_against_quality, scores_with_intervals
+from sidequest.report.reading import Compared
+from sidequest.report.sections import details_table
 from sidequest.report.training import learning_curves
 from sidequest.runs import summarising
 from sidequest.runs.controls import long_batches
@@ -98,7 +101,9 @@ def test_a_probe_above_single_says_that_the_model_is_the_problem():
     found = summary({"single": BASE, "probe": np.full(5, 0.8), "other": BASE + 0.001 * np.arange(5)})
     assert found.verdict.startswith("the model is the problem")
     assert "(probe) scores 0.800, training it on the primary (single) 0.610" in "\n".join(verdicts.warnings(found))
-    fine = summary({"single": BASE, "probe": np.full(5, 0.5), "other": BASE})
+    assert "not ruled out" not in "\n".join(verdicts.sentences(found))  # no promise about such a model
+    fine = summary({"single": BASE, "probe": np.full(5, 0.5), "other": BASE + 0.01 * np.array([1, -1, 1, -1, 1])})
+    assert "not ruled out" in "\n".join(verdicts.sentences(fine))
     assert "problem" not in fine.verdict + "\n".join(verdicts.warnings(fine))
     # A method that beats even the probe helps; the warning stays.
     both = summary({"single": BASE, "probe": np.full(5, 0.7), "better": BASE + 0.2})
@@ -124,6 +129,17 @@ def test_models_that_training_hardly_changes_are_warned_of():
     )
     moved = summary({"single": probe, "probe": probe, "other": probe + 0.01})
     assert verdicts.warnings(moved) == []
+
+
+def test_an_effect_size_of_hundreds_is_shown_as_beyond_ten(tmp_path):
+    steady = BASE + 0.3 + 1e-4 * np.arange(5)
+    found = summary({"single": BASE, "better": steady, "worse": BASE - 0.3 - 1e-4 * np.arange(5), "other": BASE[::-1]})
+    table = details_table(Compared(tmp_path, found))
+    at = [column.title for column in table.columns].index("effect size")
+    shown = {row[0].text: row[at] for row in table.rows}
+    assert (shown["better"].text, shown["worse"].text) == ("> +10", "< −10")
+    assert shown["better"].values[0] > 100  # the csv has it in full
+    assert re.fullmatch(r"[+−]\d\.\d\d", shown["other"].text)
 
 
 @pytest.mark.parametrize("seeds", [1, 2])

@@ -70,7 +70,7 @@ def sentences(comparison: Comparison) -> list[str]:
     elif single is not None and comparison.goal != "average":
         out.append(f"{comparison.primary} alone reaches {fixed(single.mean)} {metric}.")
     methods = [row for row in comparison.rows if row.role == "method" and row.to_baseline is not None]
-    if best is None and methods and len(comparison.seeds) >= FEWEST_SEEDS:
+    if best is None and methods and len(comparison.seeds) >= FEWEST_SEEDS and not model_is_the_problem(comparison):
         widest = max(methods, key=lambda row: row.against[0].interval[1])
         most = widest.against[0].interval[1]
         if most > 0 and not is_zero(signed(most)):

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from sidequest.evidence import Additions, Bars, Curves, Histograms, Matrix, Points, Shown
-from sidequest.report.style import PALETTE, PRIMARY, new_figure
+from sidequest.report.style import PALETTE, PRIMARY, near_scores, new_figure
 
 DOTTED = {"dash": "dot", "color": "#7F7F7F"}
 
@@ -28,6 +28,7 @@ def additions(shown: Additions, primary: str) -> go.Figure:
         showlegend=False,
     )
     figure.update_xaxes(type="category")
+    near_scores(figure, "y")
     return figure
 
 

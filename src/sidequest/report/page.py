@@ -29,7 +29,7 @@ from sidequest.report.fits import FitPage, fit_page
 from sidequest.report.primaries import PrimariesPage, primaries_page
 from sidequest.report.provenance import data_table, settings_text, versions_table
 from sidequest.report.reading import Compared, ReportedRun, facts_of, open_directory
-from sidequest.report.tabulating import ShownTable
+from sidequest.report.tabulating import ShownTable, with_minus
 from sidequest.report.training import learning_curves, training_curve
 from sidequest.version import __version__
 
@@ -158,7 +158,7 @@ def _of_comparison(compared: Compared) -> Page:
         record=facts_of(compared.directory),
         tables=tables,
         drawings={name: draw(sketch) for name, sketch in sketches.items()},
-        remarks=notes(comparison),
+        remarks=[with_minus(note) for note in notes(comparison)],
     )
     return _with_data(page, compared.directory)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sidequest.formatting import between, fixed, half, plain, signed
 from sidequest.recipe import Recipe
@@ -15,6 +15,7 @@ from sidequest.report.reading import Compared, ReportedRun
 from sidequest.report.tabulating import Cell, ShownColumn, ShownTable, interval_glyph, number, text, with_minus
 
 ON_SELECT = "A gain on select is the best of what was tried there: it says what to take, not what it is worth."
+HUGE = 10  # of effect sizes: beyond it seeds hardly differ, and the number says nothing more
 TONES = {"helps": "good", "hurts": "bad", "baseline": "base", "control": "base"}
 
 
@@ -37,7 +38,7 @@ def comparison_verdict(compared: Compared) -> Verdict:
         headline=_sentence(comparison.verdict),
         tone="bad" if problem else "good" if helps else "base",
         sentences=[with_minus(sentence) for sentence in verdicts.sentences(comparison)],
-        warnings=verdicts.warnings(comparison),
+        warnings=[with_minus(warning) for warning in verdicts.warnings(comparison)],
     )
 
 
@@ -169,10 +170,17 @@ def details_table(compared: Compared) -> ShownTable:
     known = [each for each in DETAILS if any(_is_known(found[each[0]]) for found in values)]
     columns = [ShownColumn("method"), *(ShownColumn(title, numeric=True, csv=(key,)) for key, title, _ in known)]
     cells = [
-        [text(row.method), *(number(found[key], form) for key, _, form in known)]
+        [text(row.method), *(_detail(key, found[key], form) for key, _, form in known)]
         for row, found in zip(rows, values, strict=True)
     ]
     return ShownTable("details", columns, cells)
+
+
+def _detail(key: str, value: float | None, form: str) -> Cell:
+    cell = number(value, form)
+    if key == "effect_size" and value is not None and abs(value) > HUGE:
+        return replace(cell, text=with_minus(f"{'>' if value > 0 else '<'} {math.copysign(HUGE, value):+g}"))
+    return cell
 
 
 def _details(row: Row) -> dict[str, float | None]:
