@@ -44,6 +44,14 @@ def test_what_goes_on_inside_a_round_stands_in_the_same_line(monkeypatch: pytest
     assert line == "choosing 1 (1.0x  score 0.712, task nli); training 120 of 400 (single best 0.500)"
 
 
+def test_what_runs_is_named_and_where_if_it_is_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, out = Clock(monkeypatch), io.StringIO()
+    lines = Lines(seconds=20, file=out)
+    clock.now += 21
+    lines.running({"process 4711": "size seed 0", "node-3, process 9": "all seed 1"})
+    assert out.getvalue() == "at work 2 (size seed 0; all seed 1 on node-3, process 9)\n"
+
+
 def test_several_listeners_hear_every_event() -> None:
     heard: list[tuple[Any, ...]] = []
 

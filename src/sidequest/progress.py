@@ -120,7 +120,9 @@ class _Display(Progress):
 
     def running(self, jobs: Mapping[str, str]) -> None:
         if jobs:
-            self.show("at work", len(jobs), None, "; ".join(f"{job} on {where}" for where, job in jobs.items()))
+            # The number of a process on this machine says nothing; the name of another machine does.
+            at_work = (job if where.startswith("process ") else f"{job} on {where}" for where, job in jobs.items())
+            self.show("at work", len(jobs), None, "; ".join(at_work))
 
 
 class Lines(_Display):
