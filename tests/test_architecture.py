@@ -1,9 +1,13 @@
-"""The drawing of the house is true: every module is in a layer, every room is on the map, no file is long, and all is packed."""
+"""The drawing of the house is true: every module is in a layer, every room is on the map, no file is long, all is packed and
+declared."""
 
 import ast
+import re
 import statistics
+import sys
 import tomllib
 from collections import defaultdict
+from importlib.metadata import packages_distributions
 from pathlib import Path, PurePosixPath
 
 from tests.helpers import ROOT
@@ -63,6 +67,36 @@ def test_files_that_are_no_code_are_in_the_wheel():
 def packed(name: str, patterns: list[str]) -> bool:
     path = PurePosixPath(name)
     return any(len(path.parts) == pattern.count("/") + 1 and path.match(pattern) for pattern in patterns)
+
+
+def test_what_is_imported_is_declared():
+    """Each package that the code imports is a dependency or in an extra, and does not only come along with another one."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    listed = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
+    declared = {canonical(re.split(r"[\[<>=~! ]", requirement)[0]) for requirement in listed}
+    packages = packages_distributions()
+    imported = {name for _, path in modules() for name in imported_packages(path)} - {"sidequest", "pydantic_core"}
+    assert {"torch", "yaml", "fsspec"} <= imported
+    undeclared = {name for name in imported if not {canonical(each) for each in packages.get(name, [name])} & declared}
+    assert undeclared == set()
+
+
+def imported_packages(path: Path) -> set[str]:
+    """The packages outside Python's own library that a file imports, anywhere in it."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add(str(node.module).partition(".")[0])
+    return names - sys.stdlib_module_names
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def test_a_name_means_one_thing():

@@ -6,8 +6,7 @@ import math
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, model_serializer
-from pydantic_core.core_schema import SerializerFunctionWrapHandler
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from sidequest.files import write_json
 from sidequest.records.base import Known, Part, Record
