@@ -47,9 +47,14 @@ def test_what_goes_on_inside_a_round_stands_in_the_same_line(monkeypatch: pytest
 def test_what_runs_is_named_and_where_if_it_is_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, out = Clock(monkeypatch), io.StringIO()
     lines = Lines(seconds=20, file=out)
-    clock.now += 21
     lines.running({"process 4711": "size seed 0", "node-3, process 9": "all seed 1"})
-    assert out.getvalue() == "at work 2 (size seed 0; all seed 1 on node-3, process 9)\n"
+    first = "at work 2 (size seed 0; all seed 1 on node-3, process 9)\n"
+    assert out.getvalue() == first  # at once: a job may take an hour
+    lines.running({"process 4711": "size seed 1"})
+    assert out.getvalue() == first
+    clock.now += 21
+    lines.running({"process 4711": "size seed 2"})
+    assert out.getvalue() == first + "at work 1 (size seed 2)\n"
 
 
 def test_several_listeners_hear_every_event() -> None:

@@ -133,6 +133,7 @@ class Lines(_Display):
         self._last = time.monotonic()
         self._begun: dict[str, tuple[float, int]] = {}  # since when, and how much was done then
         self._now: dict[str, str] = {}
+        self._silent = True
 
     def show(self, what: str, done: int, total: int | None, note: str) -> None:
         now = time.monotonic()
@@ -145,7 +146,9 @@ class Lines(_Display):
         if total is not None and first < done < total:
             left = f", about {duration((now - since) * (total - done) / (done - first))} left"
         self._now[what] = f"{what} {count}{left}" + (f" ({note.strip()})" if note.strip() else "")
-        if now - self._last >= self.seconds:
+        # Workers were sent out, and may be silent for as long as a training takes: that is said at once.
+        sent_out, self._silent = self._silent and what == "at work", self._silent and what != "at work"
+        if now - self._last >= self.seconds or sent_out:
             self._last = now
             print("; ".join(self._now.values()), file=self.file or sys.stderr, flush=True)
             self._now.clear()
