@@ -68,7 +68,7 @@ def stages(recipe):
 def test_the_contract_with_rows():
     """Killed at every step of the ranking, other orders of candidates and of results, two and five workers: the same bytes."""
     recipe = check_method("auto", settings={"effort": 5}, make_learner=rows_learner, fresh_process=False)
-    assert stages(recipe)[-2:] == ["rows", "guard"]
+    assert stages(recipe)[-3:] == ["rows", "shares", "guard"]
     assert recipe.evidence["rows"]["ranked"]
 
 
@@ -85,7 +85,7 @@ def test_rows_that_help_are_found_and_where_all_are_alike_all_are_kept():
         assert worth[each["arm-1"].ids].mean() > 2 > worth.mean()
         assert "the best" in recipe.verdict
     alike = [chosen(MANY, seed, effort=4, learner_class=AlikeRows) for seed in range(8)]
-    assert [stages(recipe)[2:4] for recipe in alike] == [["shares", "rows"]] * 8
+    assert [stages(recipe)[2:4] for recipe in alike] == [["rows", "shares"]] * 8
     assert sum(bool(recipe.phases[0].subsets) for recipe in alike) <= 1
     assert all(recipe.auxiliaries == ("arm-1",) for recipe in alike)
     misled = [chosen(MANY, seed, effort=4, learner_class=HarmfulLikeness) for seed in range(8)]
@@ -94,8 +94,31 @@ def test_rows_that_help_are_found_and_where_all_are_alike_all_are_kept():
 
 def test_the_cost_stays_within_the_effort():
     recipes = [chosen(MANY, seed, effort=4, learner_class=SimulatedRows) for seed in range(3)]
-    assert all(stages(recipe)[-2:] == ["rows", "guard"] for recipe in recipes)
+    assert all(stages(recipe)[-3:] == ["rows", "shares", "guard"] for recipe in recipes)
     assert max(recipe.cost.x for recipe in recipes) < 1.1 * 12
+
+
+class WithoutLikeness(SimulatedRows):
+    def similarities(self, task, discrimination):
+        return np.full(len(self.rows_to_rank(task, discrimination)), np.nan, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("learner", "effort", "said"),
+    [(WithoutLikeness, 4, "no row has a score that is a finite number"), (SimulatedRows, 4, None)],
+)
+def test_a_ranking_that_says_nothing_leaves_all_rows(learner, effort, said):
+    recipe = chosen(MANY, 0, effort=effort, learner_class=learner)
+    assert (said is None) == ("rows" in stages(recipe))
+    assert (said is None) == bool(recipe.phases[0].subsets)
+    assert said is None or recipe.evidence["rows"]["left_out"].endswith(said)
+
+
+def test_rows_that_cost_too_much_are_not_looked_at():
+    recipe = chosen(with_sizes(MANY, 50_000), 0, effort=4, learner_class=SimulatedRows)
+    assert stages(recipe) == ["probe", "confirm", "shares", "guard"]
+    assert recipe.evidence["rows"]["left_out"].endswith("it costs more than the budget has left for it")
+    assert recipe.cost.x < 12
 
 
 def test_without_the_power_the_stage_is_left_out_with_a_sentence():

@@ -8,9 +8,9 @@ every search, effects of auxiliaries are nearly additive, and of short runs the 
    many candidates first what their labels know of the primary's, by read-outs without training.
 2. *confirm*: those that gained most, and the primary alone, again with another seed. What stands out over both rounds from the
    noise of rows and of runs is chosen, and what is near it.
-3. *shares* (with budget): more or less of the auxiliaries, and a last stretch on the primary alone.
-4. *rows* (with budget, where a chosen candidate has many more than the primary): all of them, or those that look most like the
+3. *rows* (with budget, where a chosen candidate has many more than the primary): all of them, or those that look most like the
    primary's, ranked as `similarity` ranks them.
+4. *shares* (with budget): more or less of the auxiliaries, and a last stretch on the primary alone.
 5. *guard* (with budget): the choice, as long as the budget allows, against the primary alone, the read-out and, where there is
    room, the primary alone for as many batches and a shuffled copy. A tie goes to the primary alone: "no auxiliary helps" is an
    ordinary answer.
@@ -49,6 +49,7 @@ USUAL = 8  # candidates; the probe of more may cost up to twice as much
 MOST_PROBED = 16  # more are ordered by their labels before any training
 LONGEST = {"probe": 0.4, "confirm": 0.4, "shares": 0.6, "rows": 0.6, "guard": 1.0}  # of the primary's length
 SHORTEST = 0.02  # of the primary's length: less training says nothing of a candidate
+LEAST = 0.15  # for shares and rows: in shorter runs whatever adds most batches looks best
 LONG_ENOUGH = 0.7  # for a guard
 WORTH_REPEATING = 0.25  # a length at which a further seed says more than further length
 MOST_SEEDS = 3
@@ -165,14 +166,17 @@ class Auto(Method[AutoSettings, AutoState]):
         assert choice is not None
         done = {one.stage for one in state.rounds}
         budgets = self._budgets(state)
-        if "shares" in budgets and "shares" not in done:
-            return self._add(state, self._round(state, "shares", shares_of(choice)))
         if "rows" in budgets and "rows" not in done and not state.no_rows:
+            now = self._round(state, "rows", with_rows(choice))
             if state.ranked:
-                return self._add(state, self._round(state, "rows", with_rows(choice)))
-            if self._ranking(state) is not None:
+                return self._add(state, now)
+            if now.length >= LEAST and self._ranking(state) is not None:
                 return state.model_copy(update={"ranking": RankingState()})
-            state = state.model_copy(update={"no_rows": "ranking them costs more than the budget has left for it"})
+            state = state.model_copy(update={"no_rows": "it costs more than the budget has left for it"})
+        if "shares" in budgets and "shares" not in done:
+            now = self._round(state, "shares", shares_of(choice))
+            if now.length >= LEAST:
+                return self._add(state, now)
         if "guard" in budgets and "guard" not in done:
             return self._add(state, self._guard(state, guard_of(choice, state.goal, self.seed)))
         return self._end(state)
@@ -215,8 +219,10 @@ class Auto(Method[AutoSettings, AutoState]):
         if not ranking.is_done(now):
             return state
         ranked = {name: pack(ids) for name, ids in best_first(ranking, power).items()}
-        said = "" if ranked else "no row has a score that is a finite number"
-        return self._begin(state.model_copy(update={"ranked": ranked, "no_rows": said}))
+        if not ranked:
+            said = "no row has a score that is a finite number"
+            return self._begin(state.model_copy(update={"ranking": None, "no_rows": said}))
+        return self._begin(state.model_copy(update={"ranked": ranked}))
 
     def ahead(self, state: AutoState) -> Sequence[Piece]:
         ranking = self._ranking(state) if state.ranking is not None and not state.ranked else None
@@ -247,7 +253,7 @@ class Auto(Method[AutoSettings, AutoState]):
             parts = {"probe": 0.57, "confirm": 0.43}
         elif x < 10:
             parts = {"probe": 0.35, "confirm": 0.2, "guard": 0.45}
-        elif not with_many_rows(state):
+        elif state.no_rows or not with_many_rows(state):
             parts = {"probe": 0.2, "confirm": 0.12, "shares": 0.28, "guard": 0.4}
         else:
             parts = {"probe": 0.2, "confirm": 0.12, "shares": 0.2, "rows": 0.18, "guard": 0.3}

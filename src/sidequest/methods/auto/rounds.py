@@ -14,7 +14,7 @@ from sidequest.methods.base import Plan, State
 from sidequest.methods.similarity.ranking import RankingState
 from sidequest.recipe import Subset
 
-Stage = Literal["probe", "confirm", "shares", "rows", "guard"]
+Stage = Literal["probe", "confirm", "rows", "shares", "guard"]
 ALONE = Arm(kind="single")
 
 

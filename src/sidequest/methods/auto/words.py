@@ -104,5 +104,5 @@ def _likelier(gain: Gain) -> str:
     if round(gain.mean, 3) == 0:
         return "no measurable difference"
     more, error = 100 * math.expm1(gain.mean), 100 * math.exp(gain.mean) * gain.error
-    digits = 0 if abs(more) >= 10 else 1
+    digits = 0 if error >= 1 else 1
     return f"{signed(more, digits)}% ± {fixed(error, digits)}%"
