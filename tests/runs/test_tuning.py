@@ -173,6 +173,18 @@ def test_what_the_user_left_open_in_the_model_is_tried(encoders):
     assert tried(suite, kind="autosem") == {}
 
 
+@pytest.mark.parametrize(
+    ("kind", "given", "expected"),
+    [("pooled", None, 1e-4), ("bilstm", None, 3e-4), ("hf", None, 1e-4), ("pooled", 0.01, 0.01)],
+)
+def test_the_search_lies_around_the_rate_that_the_model_is_trained_with(encoders, kind, given, expected):
+    texts = {"text": ["good cat", "bad dog"] * 20, "label": [0, 1] * 20}
+    suite = Suite.of(make_task("texts", "classification", texts, report=texts, primary=True))
+    setup = Setup.of(suite, {"kind": kind, "encoder": str(encoders())}, {"learning_rate": given} if given else {})
+    rates = tuning_module._Search(setup, 6, 0, None).space["train.learning_rate"]
+    assert np.sqrt(rates.low * rates.high) == pytest.approx(expected)
+
+
 @pytest.mark.integration
 def test_a_choice_of_the_model_is_trained_and_said(encoders):
     texts = {"text": ["good cat", "bad dog"] * 20, "label": [0, 1] * 20}

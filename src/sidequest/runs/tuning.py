@@ -30,7 +30,7 @@ from sidequest.progress import Progress
 from sidequest.recipe import Phase
 from sidequest.runs.selecting import local_trials
 from sidequest.runs.setup import Setup
-from sidequest.runs.tuning_choices import model_choices
+from sidequest.runs.tuning_choices import model_choices, usual_rate
 from sidequest.search.executors import Ahead, Executor, Session, WorkerJournal, as_executor
 from sidequest.search.trials import TrialResult
 from sidequest.settings import TrainSettings, parse
@@ -206,7 +206,8 @@ class _Search:
         self.suites = resplit(setup.suite, seed)[: max(1, trainings // 2)]  # so that other settings are tried at all
         self.kind = setup.model.kind
         card = setup.suite.tasks[setup.suite.primary].card
-        self.space = search_space(self.kind, card, setup.model, setup.train) | model_choices(setup)
+        train = setup.train.model_copy(update={"learning_rate": usual_rate(setup)})
+        self.space = search_space(self.kind, card, setup.model, train) | model_choices(setup)
         self.meter = Meter()
         self.tried: list[Tried] = []
 

@@ -37,6 +37,11 @@ def model_choices(setup: Setup) -> Space:
     return space
 
 
+def usual_rate(setup: Setup) -> float:
+    """The learning rate that the primary is trained with untuned; many kinds of model have one of their own."""
+    return setup.train.learning_rate or setup.family.default_learning_rate
+
+
 def _layers(encoder: str) -> int:
     config = json.loads((resolve(encoder).directory / "config.json").read_text(encoding="utf-8"))
     return int(config.get("num_hidden_layers") or config.get("n_layers") or 1)
