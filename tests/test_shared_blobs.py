@@ -2,7 +2,7 @@
 
 import pytest
 
-from sidequest.errors import SettingsError
+from sidequest.errors import DiskError, SettingsError
 from sidequest.store import ContentStore
 
 
@@ -41,4 +41,24 @@ def test_a_password_in_the_url_is_refused_and_not_repeated(tmp_path, monkeypatch
     monkeypatch.setenv("SIDEQUEST_STORE", "ftp://me:s3cret@host/x")
     with pytest.raises(SettingsError, match="SIDEQUEST_STORE") as refused:
         ContentStore("trials", tmp_path).get("aa")
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "error", [PermissionError("no access"), RuntimeError("endpoint is gone\nmore of it"), TimeoutError()]
+)
+@pytest.mark.parametrize("call", ["cat_file", "pipe_file"])
+def test_a_store_that_refuses_is_named_in_one_sentence(tmp_path, monkeypatch, error, call):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    monkeypatch.setenv("SIDEQUEST_STORE", "memory://refusing?token=s3cret")
+    ContentStore("trials", tmp_path / "one").put("aa11", make)  # the control: it works
+
+    def refuse(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(MemoryFileSystem, call, refuse)
+    with pytest.raises(DiskError, match=f"SIDEQUEST_STORE=memory://.*{type(error).__name__}") as refused:
+        ContentStore("trials", tmp_path / "two").get_or_make("bb22", make)
+    assert "\n" not in str(refused.value)
     assert "s3cret" not in str(refused.value)

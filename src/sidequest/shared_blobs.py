@@ -13,10 +13,12 @@ import io
 import os
 import secrets
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sidequest.errors import SettingsError
+from sidequest.errors import DiskError, SettingsError, first_line
 from sidequest.files import atomic_directory
 
 VARIABLE = "SIDEQUEST_STORE"
@@ -28,6 +30,7 @@ class SharedBlobs:
             raise SettingsError(f"{VARIABLE}: a URL with a user or password in it; give credentials by the environment")
         import fsspec
 
+        self._url = url
         try:
             self._files, self._root = fsspec.url_to_fs(url)
         except (ValueError, ImportError, OSError) as error:
@@ -35,10 +38,11 @@ class SharedBlobs:
 
     def fetch(self, name: str, directory: Path) -> bool:
         """Bring an entry into a directory; False where there is none."""
-        try:
-            content = self._files.cat_file(self._path(name))
-        except FileNotFoundError:
-            return False
+        with self._speaking():
+            try:
+                content = self._files.cat_file(self._path(name))
+            except FileNotFoundError:
+                return False
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as packed, atomic_directory(directory) as fresh:
                 for part in packed.namelist():
@@ -58,15 +62,24 @@ class SharedBlobs:
             for path in sorted(path for path in directory.rglob("*") if path.is_file()):
                 packed.write(path, path.relative_to(directory).as_posix())
         target = self._path(name)
-        self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
-        if "file" in _protocols(
-            self._files
-        ):  # an object store puts a blob whole; a file system needs a name for the half
-            part = f"{target}.{secrets.token_hex(4)}.part"
-            self._files.pipe_file(part, buffer.getvalue())
-            self._files.mv(part, target)
-        else:
-            self._files.pipe_file(target, buffer.getvalue())
+        with self._speaking():
+            self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
+            if "file" in _protocols(self._files):  # an object store puts a blob whole; here the half needs another name
+                part = f"{target}.{secrets.token_hex(4)}.part"
+                self._files.pipe_file(part, buffer.getvalue())
+                self._files.mv(part, target)
+            else:
+                self._files.pipe_file(target, buffer.getvalue())
+
+    @contextmanager
+    def _speaking(self) -> Iterator[None]:
+        """What a store says that refuses or does not answer, each in errors of its own, becomes one sentence."""
+        try:
+            yield
+        except Exception as error:
+            raise DiskError(
+                f"{VARIABLE}={self._url}: {type(error).__name__}: {first_line(error)}. What was done before is kept"
+            ) from error
 
     def _path(self, name: str) -> str:
         return f"{self._root.rstrip('/')}/{name}.zip"

@@ -58,6 +58,6 @@ def own_command() -> str:
     import shlex
     import sys
 
-    from sidequest.errors import masked
+    from sidequest.errors import masked, masked_argument
 
-    return masked(shlex.join(["sidequest", *sys.argv[1:]]))
+    return masked(shlex.join(["sidequest", *map(masked_argument, sys.argv[1:])]))

@@ -27,7 +27,7 @@ from sidequest.errors import Damaged, SettingsError, WorldError
 from sidequest.files import sealed, unsealed, write_atomically
 from sidequest.locks import locked
 from sidequest.methods.base import Plan
-from sidequest.search.storage import bad_storage, database_url, is_url
+from sidequest.search.storage import bad_storage, database_url, is_url, without_password
 from sidequest.search.trials import TrialResult
 
 TABLE_ATTEMPTS = 6
@@ -151,7 +151,8 @@ def speaking_for_database(url: str) -> Iterator[None]:
     except (SQLAlchemyError, StorageInternalError) as error:
         words = (str(error.__cause__ or error).splitlines() or [type(error).__name__])[0]
         raise WorldError(
-            f"storage {url!r} does not answer any more: {words}. What has ended is kept; the same command goes on"
+            f"storage {without_password(url)!r} does not answer any more: {words}. What has ended is kept; the same command "
+            "goes on"
         ) from error
 
 

@@ -6,9 +6,9 @@ import importlib.util
 import re
 from pathlib import Path
 
-from sidequest.errors import SettingsError, masked
+from sidequest.errors import SettingsError, masked_argument
 
-_PASSWORD = re.compile(r"(?P<before>[\w+.-]+://[^\s/:@]*):(?P<password>[^\s@]+)@")
+_PASSWORD = re.compile(r"://[^\s/:@]*:(?P<password>.+)@")
 
 
 def is_url(where: Path | str) -> bool:
@@ -16,8 +16,8 @@ def is_url(where: Path | str) -> bool:
 
 
 def without_password(text: str) -> str:
-    """A text with the passwords of all URLs in it replaced by `***`."""
-    return masked(text)
+    """A URL with its password replaced by `***`, or a text with those of all URLs in it."""
+    return masked_argument(text)
 
 
 def database_url(url: str) -> str:
