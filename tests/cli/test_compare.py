@@ -55,6 +55,17 @@ def test_a_random_subset_is_as_large_as_what_the_methods_chose(setup, tmp_path):
     assert table[0]["score"] == found.outcomes[0].score
 
 
+def test_methods_of_an_earlier_command_are_named(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+    common = ("--seeds", 1, "--workers", 1, "--set", "train.max_batches=4", "-o", tmp_path / "c")
+    code, text, errors = run("compare", "digits", "-m", "heu-type", *common)
+    assert code == 0, errors
+    assert "also done here" not in text
+    code, text, errors = run("compare", "digits", "-m", "uniform", *common)
+    assert code == 0, errors
+    assert "also done here, and not in this table: heu-type; name them with -m" in text
+
+
 def test_two_methods_added_to_a_finished_comparison_train_only_themselves(setup, tmp_path):
     first = compare(setup, ["heu-type"], [0, 1], tmp_path / "c")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "c").rglob("outcome.json")}

@@ -139,6 +139,7 @@ def command(
             comparisons[setup.suite.primary] = comparison = result.record
             if not as_json:
                 print_comparison(comparison)
+                _name_what_is_not_shown(comparison, place)
                 _say_where_the_page_is(place)
         if len(setups) > 1:
             table = write_table(comparisons, root, setups[0].suite, own_command())
@@ -171,6 +172,14 @@ def _tell_costs(
 
     missing, done = cells_to_run(setup, methods, range(seeds), directory, budget)
     tell_costs(estimate_comparison(setup, missing, budget, workers, done), [choice for choice, _ in missing], tune=tune)
+
+
+def _name_what_is_not_shown(comparison: Comparison, directory: Path) -> None:
+    """Methods of earlier commands on the same directory: their runs are kept, but a table has what was asked for."""
+    done = {path.relative_to(directory).parts[0] for path in directory.glob("**/seed-*/outcome.json")}
+    if others := sorted(done - {row.method for row in comparison.rows}):
+        names = ", ".join(others)
+        typer.echo(f"also done here, and not in this table: {names}; name them with -m to see them all together")
 
 
 def _say_where_the_page_is(directory: Path) -> None:
