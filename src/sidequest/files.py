@@ -21,6 +21,7 @@ import secrets
 import shutil
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from sidequest.errors import Damaged, SettingsError
+from sidequest.errors import Damaged, SettingsError, first_line
 
 try:
     import fcntl
@@ -37,6 +38,7 @@ except ImportError:  # not a Unix system: parts of killed processes are known by
 
 PART = ".part"
 SEAL = "sha256"
+MOST_UNPACKED = 2**28  # bytes of a small npz
 FORGOTTEN = 86_400  # seconds after which a part is removed where the file system has no locks
 
 
@@ -227,7 +229,7 @@ def read_json(path: Path, *, must_be_sealed: bool = False) -> Any:
         text = path.read_bytes().decode("utf-8")
         value = json.loads(text)
     except (ValueError, RecursionError) as error:  # a ValueError: no UTF-8, no JSON, or a number of thousands of digits
-        raise Damaged(path, f"it is not JSON ({_first_line(error)})") from None
+        raise Damaged(path, f"it is not JSON ({first_line(error)})") from None
     if re.search(r"\\u[dD][89a-fA-F]", text):  # an escape can write half of a character, which nothing can write again
         try:
             json.dumps(value, ensure_ascii=False).encode()
@@ -247,10 +249,6 @@ def unsealed(value: Any, path: Path, *, must_be_sealed: bool = False) -> Any:
     if must_be_sealed:
         raise Damaged(path, f"it has no {SEAL}")
     return value
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 # Digests
@@ -305,14 +303,16 @@ def npz_bytes(arrays: Mapping[str, np.ndarray], *, compress: bool = False) -> by
 
 
 def read_npz(path: Path, *, must_be_sealed: bool = True) -> dict[str, np.ndarray]:
-    """Arrays by name, checked against their seal."""
+    """Arrays by name, checked against their seal. A small file that unpacks to more than the memory holds is refused."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with zipfile.ZipFile(path) as packed, np.load(path, allow_pickle=False) as file:
+            if sum(part.file_size for part in packed.infolist()) > max(MOST_UNPACKED, 200 * path.stat().st_size):
+                raise ValueError(f"it unpacks to more than {MOST_UNPACKED} bytes")
             arrays = {name: file[name] for name in file.files}
-    except FileNotFoundError:
-        raise
     except Exception as error:  # zipfile, zlib and numpy each have errors of their own
-        raise Damaged(path, f"it does not hold arrays ({type(error).__name__}: {_first_line(error)})") from None
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise Damaged(path, f"it does not hold arrays ({type(error).__name__}: {first_line(error)})") from None
     seal = arrays.pop(SEAL, None)
     if seal is None and must_be_sealed:
         raise Damaged(path, f"it has no {SEAL}")

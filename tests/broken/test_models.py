@@ -221,3 +221,47 @@ def test_a_prediction_that_cannot_be_is_refused(name, good, place, refused, monk
     os.mkfifo(place / "pipe")
     arguments, says = PREDICT[name]
     refused(["predict", *arguments], says)
+
+
+# name → (a field of an encoder's configuration, what the message says)
+CONFIGS: dict[str, tuple[dict[str, Any] | str, list[str]]] = {
+    "10^6 layers": ({"num_hidden_layers": 10**6}, ["num_hidden_layers", "1000000"]),
+    "no layers": ({"num_hidden_layers": 0}, ["num_hidden_layers", "0"]),
+    "negative layers": ({"num_hidden_layers": -1}, ["num_hidden_layers", "-1"]),
+    "layers of NaN": ({"num_hidden_layers": float("nan")}, ["num_hidden_layers", "nan"]),
+    "layers of words": ({"num_hidden_layers": "many"}, ["num_hidden_layers", "many"]),
+    "a vocabulary of 10^12": ({"vocab_size": 10**12}, ["vocab_size"]),
+    "no vocabulary": ({"vocab_size": 0}, ["vocab_size"]),
+    "a width of 10^9": ({"hidden_size": 10**9}, ["hidden_size"]),
+    "no heads": ({"num_attention_heads": 0}, ["num_attention_heads"]),
+    "heads that do not divide the width": ({"num_attention_heads": 7}, ["num_attention_heads", "7"]),
+    "10^12 positions": ({"max_position_embeddings": 10**12}, ["max_position_embeddings"]),
+    "no positions": ({"max_position_embeddings": 0}, ["max_position_embeddings"]),
+    "a width for each of 10^9 parts": ({"hidden_size": [24, 10**9]}, ["hidden_size"]),
+    "a type that is none": ({"model_type": "evil"}, ["evil"]),
+    "a type of a list": ({"model_type": ["bert"]}, ["model.encoder"]),
+    "a function that is none": ({"hidden_act": "evil"}, ["evil"]),
+    "a list": ("[]", ["config.json", "list"]),
+    "null": ("null", ["config.json", "NoneType"]),
+    "deep": ("[" * 100_000, ["config.json"]),
+    "nothing": ("", ["config.json"]),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_an_encoder_whose_numbers_cannot_be_is_refused(name, encoder, good, place, refused):
+    changes, says = CONFIGS[name]
+    copy_of(encoder, place / "encoder")
+    config = place / "encoder" / "config.json"
+    text = changes if isinstance(changes, str) else json.dumps(json.loads(config.read_text()) | changes)
+    config.write_text(text)
+    command = ["select", good.texts, "--model", "pooled", "--encoder", "encoder", "-m", "single", "-o", "out"]
+    refused([*command, "--workers", "1"], says)
+
+
+@pytest.mark.parametrize("where", [".", "encoder"])
+def test_an_encoder_of_a_model_directory_is_checked_too(where, good, place, refused):
+    directory = copy_of(good.model, place / "model")
+    (directory / where).mkdir(exist_ok=True)
+    (directory / where / "config.json").write_text('{"num_hidden_layers": 1000000}')
+    refused(["predict", directory, rows_to_predict(place), "-o", "out.csv"], ["config.json", "num_hidden_layers"])

@@ -309,10 +309,32 @@ def test_a_small_file_cannot_fill_the_memory(place):
         "b": {"objective": "classification", "train": "zeros.csv.gz", "text": "x", "label": "y"},
     }
     (folder / "suite.yaml").write_text(yaml.safe_dump({"primary": "a", "tasks": tasks}))
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(2100, np.int32)), pa.array(["x" * 2**20]))
+    label = pa.array(["a", "b"] * 1050)
+    pq.write_table(pa.table({"text": text, "label": label}), folder / "long.parquet", compression="zstd")
+    lists = pa.array([["x" * 2**20] * 30] * 5)
+    pq.write_table(pa.concat_tables([pa.table({"c": lists})] * 15), folder / "lists.parquet", compression="zstd")
+    for name, file in (("c", "long.parquet"), ("d", "lists.parquet")):
+        assert (folder / file).stat().st_size < 200_000
+        tasks[name] = {"objective": "classification", "train": file, "text": "text", "label": "label"}
+    (folder / "suite.yaml").write_text(yaml.safe_dump({"primary": "a", "tasks": tasks}))
     ended = run_command("check", folder / "suite.yaml", seconds=60)
     assert ended.code == 2
     assert "promises" in ended.output
-    assert "unpack" in ended.output
+    assert ended.output.count("unpack to more than") == 3
+
+
+def test_arrays_of_zeros_cannot_fill_the_memory(place):
+    """The predictions of a stranger's comparison. Few zeros are read."""
+    from sidequest.errors import Damaged
+    from sidequest.files import read_npz
+
+    np.savez_compressed("few.npz", a=np.zeros(10**6, np.uint8))
+    assert len(read_npz(Path("few.npz"), must_be_sealed=False)["a"]) == 10**6
+    np.savez_compressed("many.npz", a=np.zeros(2**28 + 1, np.uint8))
+    assert Path("many.npz").stat().st_size < 10**6
+    with pytest.raises(Damaged, match="unpacks to more than"):
+        read_npz(Path("many.npz"), must_be_sealed=False)
 
 
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>"

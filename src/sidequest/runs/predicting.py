@@ -16,6 +16,7 @@ from sidequest.errors import SettingsError, nearest
 from sidequest.models import load
 from sidequest.models.token_limit import token_limit
 from sidequest.paths import check_output_file, what_is_at
+from sidequest.runs.encoder_files import check_config
 from sidequest.tasks.encoding import indicator_columns
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.metrics import check_metric
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from sidequest.models.predictions import Predictions
     from sidequest.models.predictor import Member, Predictor
 
+ENCODER = "encoder"  # of an exported model, the folder of the one that it reads
 FORMATS = (".csv", ".jsonl", ".parquet")
 SEPARATOR = ";"  # between the labels of a row, where the training files had lists
 
@@ -94,6 +96,8 @@ def predict_file(models: Sequence[Path], file: Path, *, factory: str | None = No
     for directory in models:
         if what_is_at(directory) != "directory":
             raise SettingsError(f"{directory}: not a model directory; `sidequest train` writes one")
+        for place in (directory, directory / ENCODER):
+            check_config(place)
     predictor = Predictor.ensemble([load(model_in(directory), factory=factory) for directory in models])
     rows = read_new_rows(file, predictor.task)
     try:

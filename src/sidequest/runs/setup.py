@@ -103,13 +103,17 @@ class Setup:
     @functools.cached_property
     def family(self) -> Family:
         from sidequest.models import family
+        from sidequest.runs.encoder_files import check_encoder
 
+        check_encoder(self.model)
         return family(self.suite, self.model)
 
     def long_texts(self) -> dict[str, str]:
         """By task, what is to be said about texts that the model does not read whole; tasks without such texts are left out."""
         from sidequest.models.token_limit import token_limit
+        from sidequest.runs.encoder_files import check_encoder
 
+        check_encoder(self.model)
         limit = token_limit(self.model)
         if limit is None:
             return {}
