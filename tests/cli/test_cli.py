@@ -170,6 +170,17 @@ def test_another_run_in_the_directory_is_not_overwritten(run, tmp_path):
     assert (tmp_path / "run" / "recipe.json").read_bytes() == before
 
 
+def test_places_have_defaults(run, tmp_path, monkeypatch):
+    """Like those of compare and demo: the first command of a new user need not name a place."""
+    monkeypatch.chdir(tmp_path)
+    code, text, errors = run("select", "digits", "-m", "single")
+    assert code == 0, errors
+    assert "written to runs/select/recipe.json" in text
+    code, _, errors = run("export", "runs/select", "--to", "parquet")
+    assert code == 0, errors
+    assert (tmp_path / "export" / "EXPORT.md").is_file()
+
+
 def test_methods_shows_whole_names_and_models_in_a_narrow_terminal(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     code, out, _ = run("methods")

@@ -24,7 +24,7 @@ def command(
             "--to", help="interleave, jsonl, parquet, machamp, axolotl, trl, llama-factory, sentence-transformers."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The directory to write into.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The directory to write into.")] = Path("export"),
     suite: Annotated[str | None, typer.Option("--suite", help="The suite; a run directory knows its own.")] = None,
 ) -> None:
     from sidequest.paths import check_output_directory

@@ -41,7 +41,7 @@ NEEDS_ARGUMENTS = True
 
 def command(
     suite: SuiteArgument,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The run directory.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run directory.")] = Path("runs/select"),
     method: Annotated[
         str, typer.Option("--method", "-m", help="See `sidequest methods`; or your own, file.py:Class.")
     ] = "auto",
