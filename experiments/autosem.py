@@ -243,25 +243,27 @@ def shuffled(task: Task) -> Task:
     return replace(task, name=f"{task.name}-shuffled", splits=splits, notes=(*task.notes, "train: tags shuffled"))
 
 
-def show(options: Options, found: Mapping[str, Result]) -> dict[str, Any]:
+def show(options: Options, by_job: Mapping[str, Result]) -> dict[str, Any]:
     """The paper's tables in form: mean and deviation over seeds, on *select* (its validation) and on *report* (its test)."""
     results: dict[str, Any] = {"paper": PAPER, "parts": {}}
     for name in options.of_primaries(list(parts(options.small))):
-        mine = {key: kept for key, kept in found.items() if kept["task"] == name}
-        if not mine:
+        of_suite = {key: kept for key, kept in by_job.items() if kept["task"] == name}
+        if not of_suite:
             continue
-        claimed = claims(mine, [(name, *pair) for pair in CLAIMS])
-        shown = claims(mine, [(name, *pair) for pair in SHOWN])
+        claimed = claims(of_suite, [(name, *pair) for pair in CLAIMS])
+        shown = claims(of_suite, [(name, *pair) for pair in SHOWN])
         print(f"\n{name}, in per cent{_paper(name)}")
-        print(score_table(name, mine))
+        print(score_table(name, of_suite))
         for rows in (claimed, shown):
             if rows:
                 print(claims_table(rows))
-        chosen = {f"{kept['method']} {kept['seed']}": kept["verdict"] for kept in mine.values() if "verdict" in kept}
+        chosen = {
+            f"{kept['method']} {kept['seed']}": kept["verdict"] for kept in of_suite.values() if "verdict" in kept
+        }
         print("\n".join(f"{key}: {verdict}" for key, verdict in chosen.items() if verdict))
-        if (together := ensemble(options, name, mine)) is not None:
+        if (together := ensemble(options, name, of_suite)) is not None:
             print(f"autosem, votes of all seeds: {together}")
-        draw(options.out, name, mine)
+        draw(options.out, name, of_suite)
         results["parts"][name] = {"claims": claimed, "shown": shown, "chosen": chosen, "ensemble": together}
     write_json(options.out / "results.json", results, seal=False)
     return results
@@ -274,24 +276,24 @@ def _paper(name: str) -> str:
     return f"; paper: baseline {base} (validation {first[0]} ± {first[1]}), autosem {ours} ({second[0]} ± {second[1]})"
 
 
-def score_table(name: str, found: Mapping[str, Result]) -> str:
+def score_table(name: str, by_job: Mapping[str, Result]) -> str:
     rows = []
     for arm, title in ROWS.items():
-        mine = [kept for kept in found.values() if kept["method"] == arm]
-        if not mine:
+        of_arm = [kept for kept in by_job.values() if kept["method"] == arm]
+        if not of_arm:
             continue
-        metrics = list(mine[0]["metrics"])
-        reports = " / ".join(mean_and_deviation(by_seed(found, name, arm, metric).values()) for metric in metrics)
-        select = mean_and_deviation(kept["select"] for kept in mine)
-        x = [np.mean([kept["x"][part] for kept in mine]) for part in ("choose", "train")]
-        seconds = np.mean([kept["seconds"] for kept in mine])
-        rows.append([title, str(len(mine)), select, reports, f"{x[0]:.1f}", f"{x[1]:.1f}", f"{seconds:.0f}"])
+        metrics = list(of_arm[0]["metrics"])
+        reports = " / ".join(mean_and_deviation(by_seed(by_job, name, arm, metric).values()) for metric in metrics)
+        select = mean_and_deviation(kept["select"] for kept in of_arm)
+        x = [np.mean([kept["x"][part] for kept in of_arm]) for part in ("choose", "train")]
+        seconds = np.mean([kept["seconds"] for kept in of_arm])
+        rows.append([title, str(len(of_arm)), select, reports, f"{x[0]:.1f}", f"{x[1]:.1f}", f"{seconds:.0f}"])
     return markdown_table(["", "seeds", "select", "report", "x to choose", "x to train", "seconds"], rows)
 
 
-def ensemble(options: Options, name: str, found: Mapping[str, Result]) -> dict[str, float] | None:
+def ensemble(options: Options, name: str, by_job: Mapping[str, Result]) -> dict[str, float] | None:
     """Every metric of the majority of all seeds' predictions (footnote 8), where their run directories are at hand."""
-    seeds = list(by_seed(found, name, "autosem"))
+    seeds = list(by_seed(by_job, name, "autosem"))
     files = [directory(options.out, name, "autosem", seed) / PREDICTIONS for seed in seeds]
     if name == "chunking" or len(files) < 2 or not all(file.exists() for file in files):
         return None
@@ -301,9 +303,9 @@ def ensemble(options: Options, name: str, found: Mapping[str, Result]) -> dict[s
     return compute_all(task.metrics, most, task.splits["report"].target, task.labels)
 
 
-def draw(out: Path, name: str, found: Mapping[str, Result]) -> None:
+def draw(out: Path, name: str, by_job: Mapping[str, Result]) -> None:
     """The figures of the first seed's run, where its directory is at hand."""
-    for seed in list(by_seed(found, name, "autosem"))[:1]:
+    for seed in list(by_seed(by_job, name, "autosem"))[:1]:
         path = directory(out, name, "autosem", seed) / "recipe.json"
         if not path.exists():
             return

@@ -71,8 +71,8 @@ def run_job(seeds: list[int], job: ExperimentJob, needed: Mapping[str, Any]) -> 
     return {"rows": run_environments() if job.task == "ten environments" else run_dependence()}
 
 
-def show(options: Options, found: Mapping[str, Any]) -> dict[str, Any]:
-    parts = {kept["task"]: kept for kept in found.values()}
+def show(options: Options, by_job: Mapping[str, Any]) -> dict[str, Any]:
+    parts = {kept["task"]: kept for kept in by_job.values()}
     results: dict[str, Any] = {"steps": STEPS}
     if (one := parts.get("one environment")) is not None:
         final = one["final"]

@@ -29,7 +29,7 @@ def method_result(setup: Setup, method: str, settings: Mapping[str, Any], seed: 
 
 def outcome_result(outcome: Outcome, recipe: Recipe | None) -> Result:
     """The small part of an outcome. `report`, `select`: the primary's own metric; `metrics`: all of them on *report*."""
-    found: Result = {
+    result: Result = {
         "report": outcome.score,
         "select": outcome.select_score,
         "metrics": dict(outcome.report),
@@ -39,8 +39,8 @@ def outcome_result(outcome: Outcome, recipe: Recipe | None) -> Result:
         "batches": outcome.training.batches or outcome.selection.batches,
     }
     if recipe is not None:
-        found |= {"shares": [dict(phase.shares) for phase in recipe.phases], "verdict": recipe.verdict}
-    return found
+        result |= {"shares": [dict(phase.shares) for phase in recipe.phases], "verdict": recipe.verdict}
+    return result
 
 
 def recipe_result(setup: Setup, recipe: Recipe, seed: int) -> Result:
@@ -63,23 +63,23 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def by_seed(found: Mapping[str, Result], task: str, method: str, metric: str | None = None) -> dict[int, float]:
+def by_seed(by_job: Mapping[str, Result], task: str, method: str, metric: str | None = None) -> dict[int, float]:
     """Scores on *report* in the order of seeds; metric: another one than the primary's own."""
-    mine = {
+    scores = {
         kept["seed"]: kept["report"] if metric is None else kept["metrics"][metric]
-        for kept in found.values()
+        for kept in by_job.values()
         if kept["task"] == task and kept["method"] == method
     }
-    return dict(sorted(mine.items()))
+    return dict(sorted(scores.items()))
 
 
 def claims(
-    found: Mapping[str, Result], pairs: Iterable[tuple[str, str, str]], metric: str | None = None
+    by_job: Mapping[str, Result], pairs: Iterable[tuple[str, str, str]], metric: str | None = None
 ) -> list[dict[str, Any]]:
     """(task, ours, baseline), paired over the seeds that both have, Holm over all of them; without two seeds it is left out."""
     rows = []
     for task, ours, baseline in pairs:
-        first, second = (by_seed(found, task, name, metric) for name in (ours, baseline))
+        first, second = (by_seed(by_job, task, name, metric) for name in (ours, baseline))
         if len(both := sorted({*first} & {*second})) > 1:
             pair = paired_comparison([first[seed] for seed in both], [second[seed] for seed in both])
             rows.append({"task": task, "ours": ours, "baseline": baseline, **vars(pair)})

@@ -158,9 +158,9 @@ def _rows(setup: Setup) -> dict[str, int]:
 def tuned(setup: Setup, tau: Mapping[str, float], seed: int) -> Result:
     """The threshold whose tasks do best on *select*, as the paper tunes it on held-out train rows; a tie takes fewer tasks."""
     sets = {tuple(sorted(name for name, value in tau.items() if value >= limit)) for limit in THRESHOLDS}
-    found = {names: recipe_result(setup, together(setup, names), seed) for names in sorted(sets, key=len)}
-    best = max(found.values(), key=lambda each: each["select"])
-    cost = sum(each["x"]["train"] for each in found.values())
+    by_set = {names: recipe_result(setup, together(setup, names), seed) for names in sorted(sets, key=len)}
+    best = max(by_set.values(), key=lambda each: each["select"])
+    cost = sum(each["x"]["train"] for each in by_set.values())
     return {**best, "x": {"choose": round(cost, 3), "train": best["x"]["train"]}}
 
 
@@ -177,24 +177,24 @@ def chosen_result(setup: Setup, method: str, settings: Mapping[str, Any], seed: 
     selection = SelectionRecord.read(choice)
     minutes = (sum(task.seconds for task in selection.meter.tasks.values()) + outcome.training.seconds) / 60
     reuse = {**selection.heads, "trials": selection.meter.trials, "trials_reused": selection.meter.trials_reused}
-    found = outcome_result(outcome, made) | {
+    result = outcome_result(outcome, made) | {
         "minutes": round(minutes, 3),
         "peak": outcome.peak_memory,
         "reuse": reuse,
     }
     if "tau" in recipe.evidence:
-        found["tau"] = {name: round(value, 5) for name, value in recipe.evidence["tau"].items()}
+        result["tau"] = {name: round(value, 5) for name, value in recipe.evidence["tau"].items()}
     kept = {name: each["share"] for name, each in recipe.evidence.get("instances", {}).items()}
-    return found | ({"row_shares": kept} if kept else {})
+    return result | ({"row_shares": kept} if kept else {})
 
 
-def show(options: Options, found: Mapping[str, Result]) -> dict[str, Any]:
+def show(options: Options, by_job: Mapping[str, Result]) -> dict[str, Any]:
     plan, results = plan_of(options), {}
-    tasks = load_tasks(plan, data_directory(options)) if found else {}
+    tasks = load_tasks(plan, data_directory(options)) if by_job else {}
     for part in plan.parts:
-        mine = {key: kept for key, kept in found.items() if kept["task"].startswith(f"{part.name}/")}
-        if mine:
-            results[part.name] = show_part(plan, part, tasks, mine)
+        of_set = {key: kept for key, kept in by_job.items() if kept["task"].startswith(f"{part.name}/")}
+        if of_set:
+            results[part.name] = show_part(plan, part, tasks, of_set)
             draw(part, options.out)
     table = backbones(options)
     if len(table) > 1:
@@ -205,13 +205,13 @@ def show(options: Options, found: Mapping[str, Result]) -> dict[str, Any]:
 
 
 def show_part(
-    plan: GradTSPlan, part: TaskSet, tasks: Mapping[str, Task], found: Mapping[str, Result]
+    plan: GradTSPlan, part: TaskSet, tasks: Mapping[str, Task], by_job: Mapping[str, Result]
 ) -> dict[str, Any]:
     """Print the tables of one set of candidates and return the numbers."""
     print(f"\n{part.name} ({part.table} in form): {len(part.tasks)} tasks, scores on report in per cent")
     learned = {}
     for primary in part.primaries:
-        single = list(by_seed(found, f"{part.name}/{primary}", "single").values())
+        single = list(by_seed(by_job, f"{part.name}/{primary}", "single").values())
         if single:
             learned[primary] = has_learned(tasks[primary], single)
             if not learned[primary]:
@@ -220,52 +220,54 @@ def show_part(
                 )
     able = [primary for primary, enough in learned.items() if enough]
     for primary in able:
-        print(score_table(part, primary, found))
+        print(score_table(part, primary, by_job))
     pairs = [
         (f"{part.name}/{primary}", method, baseline)
         for primary in able
         for method in GRADTS
         for baseline in plan.against
     ]
-    if claimed := claims(found, pairs):
+    if claimed := claims(by_job, pairs):
         print(claims_table(claimed))
-    direct = rank_test({name: _taus_and_gains(part, name, found) for name in able}) if part.direct else None
+    direct = rank_test({name: _taus_and_gains(part, name, by_job) for name in able}) if part.direct else None
     if direct is not None:
-        print(told(direct))
+        print(said_of(direct))
     return {"learned": learned, "claims": claimed, "direct": None if direct is None else vars(direct)}
 
 
-def score_table(part: TaskSet, primary: str, found: Mapping[str, Result]) -> str:
+def score_table(part: TaskSet, primary: str, by_job: Mapping[str, Result]) -> str:
     """Rows as in Tables 2 and 4 to 6, with every metric, what was chosen, and the cost (Tables 3 and 10)."""
     task, rows = f"{part.name}/{primary}", []
-    methods = dict.fromkeys(kept["method"] for kept in found.values() if kept["task"] == task)
+    methods = dict.fromkeys(kept["method"] for kept in by_job.values() if kept["task"] == task)
     for method in methods:
-        mine = [kept for kept in found.values() if kept["task"] == task and kept["method"] == method]
-        reports = "/".join(mean_and_deviation([k["metrics"][name] for k in mine]) for name in mine[0]["metrics"])
-        chosen = "; ".join(", ".join(kept["auxiliaries"]) or "none" for kept in mine)
-        x = [f"{np.mean([kept['x'][what] for kept in mine]):.1f}" for what in ("choose", "train")]
-        minutes = [kept["minutes"] for kept in mine if "minutes" in kept]
-        rows.append([method, str(len(mine)), reports, *x, f"{np.mean(minutes):.1f}" if minutes else "", chosen])
+        of_method = [kept for kept in by_job.values() if kept["task"] == task and kept["method"] == method]
+        reports = "/".join(
+            mean_and_deviation([k["metrics"][name] for k in of_method]) for name in of_method[0]["metrics"]
+        )
+        chosen = "; ".join(", ".join(kept["auxiliaries"]) or "none" for kept in of_method)
+        x = [f"{np.mean([kept['x'][what] for kept in of_method]):.1f}" for what in ("choose", "train")]
+        minutes = [kept["minutes"] for kept in of_method if "minutes" in kept]
+        rows.append([method, str(len(of_method)), reports, *x, f"{np.mean(minutes):.1f}" if minutes else "", chosen])
     if primary in PAPER:
         for name, score in zip(("gradts-trial", "gradts-fg", "single", "all"), PAPER[primary], strict=True):
             rows.append([f"paper: {name}", "", score, "", "", "", ""])
     return markdown_table([primary, "seeds", "report", "x to choose", "x to train", "minutes", "chosen"], rows)
 
 
-def _taus_and_gains(part: TaskSet, primary: str, found: Mapping[str, Result]) -> dict[str, tuple[float, float]]:
+def _taus_and_gains(part: TaskSet, primary: str, by_job: Mapping[str, Result]) -> dict[str, tuple[float, float]]:
     """By candidate, over the seeds that are done: τ, and the gain on *report* of training with it alone."""
     task = f"{part.name}/{primary}"
-    taus = [kept["tau"] for kept in found.values() if kept["task"] == task and kept["method"] == "gradts-thres"]
-    single, pairs = by_seed(found, task, "single"), {}
+    taus = [kept["tau"] for kept in by_job.values() if kept["task"] == task and kept["method"] == "gradts-thres"]
+    single, pairs = by_seed(by_job, task, "single"), {}
     for name in (each for each in part.tasks if each != primary and taus):
-        beside = by_seed(found, task, WITH + name)
+        beside = by_seed(by_job, task, WITH + name)
         if both := sorted({*single} & {*beside}):
             gain = float(np.mean([beside[seed] - single[seed] for seed in both]))
             pairs[name] = (float(np.mean([each[name] for each in taus])), gain)
     return pairs
 
 
-def told(test: RankTest) -> str:
+def said_of(test: RankTest) -> str:
     each = ", ".join(f"{name} {value:+.2f}" for name, value in test.by_primary.items())
     return f"Spearman's correlation of τ with true gains: {each}; mean {test.mean:+.2f}, p = {test.p_value:.3f} (permutations)"
 

@@ -135,24 +135,24 @@ def run_missing(
     run: a module-level function of (shared, job, results of the jobs it needs). A job whose needs are not met waits.
     """
     until = None if minutes is None else time.monotonic() + 60 * minutes
-    found: dict[str, Result] = {}
+    by_job: dict[str, Result] = {}
     for job in jobs:
         if (kept := store.read(job)) is not None:
-            found[job.name] = kept
+            by_job[job.name] = kept
     common = _Common(run, shared, store)
-    while ready := [job for job in jobs if job.name not in found and (job.needs is None or job.needs in found)]:
+    while ready := [job for job in jobs if job.name not in by_job and (job.needs is None or job.needs in by_job)]:
         # With a bound a job begins only when the one before it has ended, and so nothing is started that is then thrown away.
         some = ready if until is None else ready[:workers]
-        for index, kept in run_jobs(_run_one, common, [(job, _needed(job, found)) for job in some], workers):
-            found[some[index].name] = kept
-            print(f"[{len(found)}/{len(jobs)}] {some[index].name}: {_told(kept)}, {_seconds(kept)}", flush=True)
+        for index, kept in run_jobs(_run_one, common, [(job, _needed(job, by_job)) for job in some], workers):
+            by_job[some[index].name] = kept
+            print(f"[{len(by_job)}/{len(jobs)}] {some[index].name}: {_told(kept)}, {_seconds(kept)}", flush=True)
         if until is not None and time.monotonic() > until:
             break
-    return found
+    return by_job
 
 
-def _needed(job: ExperimentJob, found: Mapping[str, Result]) -> dict[str, Result]:
-    return {} if job.needs is None else {job.needs: found[job.needs]}
+def _needed(job: ExperimentJob, by_job: Mapping[str, Result]) -> dict[str, Result]:
+    return {} if job.needs is None else {job.needs: by_job[job.needs]}
 
 
 def _run_one(common: _Common, given: tuple[ExperimentJob, Mapping[str, Result]]) -> Result:
@@ -175,8 +175,8 @@ def _seconds(kept: Result) -> str:
 def repeat(run: RunOne, shared: Any, jobs: Sequence[ExperimentJob], store: ResultStore, method: str) -> bool:
     """Run the cheapest stored job of a method again, one of other code where there is one. Equal results: the version of its code
     counts as today's."""
-    mine = [job for job in jobs if job.method == method and job.needs is None]
-    by_state = {state: [job for job in mine if store.state(job) == state] for state in ("other code", "done")}
+    of_method = [job for job in jobs if job.method == method and job.needs is None]
+    by_state = {state: [job for job in of_method if store.state(job) == state] for state in ("other code", "done")}
     stored = by_state["other code"] or by_state["done"]
     if not stored:
         raise SettingsError(f"{store.experiment}: there is no stored job of {method!r} that could be repeated")
@@ -192,7 +192,7 @@ def repeat(run: RunOne, shared: Any, jobs: Sequence[ExperimentJob], store: Resul
 
 def counts(store: ResultStore, jobs: Sequence[ExperimentJob]) -> dict[State, int]:
     """How many jobs are in which state."""
-    found: dict[State, int] = dict.fromkeys(("done", "other code", "other settings", "missing"), 0)
+    by_state: dict[State, int] = dict.fromkeys(("done", "other code", "other settings", "missing"), 0)
     for job in jobs:
-        found[store.state(job)] += 1
-    return found
+        by_state[store.state(job)] += 1
+    return by_state

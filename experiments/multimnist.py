@@ -105,8 +105,8 @@ def plan_of(options: Options, data: Path | None) -> TargetsPlan:
     )
 
 
-def show(options: Options, found: Mapping[str, Any]) -> dict[str, Any]:
-    plan, outcomes = plan_of(options, None), outcomes_of(found)
+def show(options: Options, by_job: Mapping[str, Any]) -> dict[str, Any]:
+    plan, outcomes = plan_of(options, None), outcomes_of(by_job)
     rows, images = table_rows(plan.methods, outcomes), plan.rows.get("train", 50_000)
     pairs = [*CLAIMS, *([("alphavil", PUBLISHED)] if PUBLISHED in plan.methods else [])]
     claimed = claims(outcomes, TARGETS, pairs)
@@ -152,11 +152,11 @@ def table_rows(methods: Sequence[str], outcomes: Sequence[Mapping[str, Any]]) ->
     for target in TARGETS:
         for index, split in enumerate(("select", "report")):
             for method in methods:
-                mine = list(scores(outcomes, method, target, split).values())
-                if mine:
+                values = list(scores(outcomes, method, target, split).values())
+                if values:
                     paper = PAPER[method.split()[0], target][index]
-                    place = {"target": target, "split": split, "method": method, "seeds": len(mine)}
-                    rows.append({**place, **spread(mine), "paper": paper})
+                    place = {"target": target, "split": split, "method": method, "seeds": len(values)}
+                    rows.append({**place, **spread(values), "paper": paper})
     return rows
 
 

@@ -99,8 +99,8 @@ def plan_of(options: Options, data: Path | None) -> TargetsPlan:
     )
 
 
-def show(options: Options, found: Mapping[str, Any]) -> dict[str, Any]:
-    plan, outcomes = plan_of(options, data_directory(options)), outcomes_of(found)
+def show(options: Options, by_job: Mapping[str, Any]) -> dict[str, Any]:
+    plan, outcomes = plan_of(options, data_directory(options)), outcomes_of(by_job)
     rows = table_rows(plan, outcomes)
     claimed = claims(outcomes, TARGETS)
     print(f"\nFive language tasks, {plan.epochs} epochs of a quarter: accuracy in per cent")

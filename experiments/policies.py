@@ -227,24 +227,24 @@ def _shares(policy: Mapping[str, float], names: Sequence[str]) -> np.ndarray:
     return np.array([policy[name] for name in names])
 
 
-def show(options: Options, found: Mapping[str, Result]) -> dict[str, Any]:
+def show(options: Options, by_job: Mapping[str, Result]) -> dict[str, Any]:
     results: dict[str, Any] = {}
     for name, part in parts_of(options).items():
-        mine = [kept for kept in found.values() if kept["task"] == name]
-        if not mine:
+        of_task = [kept for kept in by_job.values() if kept["task"] == name]
+        if not of_task:
             continue
-        table = {policy: by_task(mine, policy) for policy in ORDER if any(k["method"] == policy for k in mine)}
+        table = {policy: by_task(of_task, policy) for policy in ORDER if any(k["method"] == policy for k in of_task)}
         print(f"\nGLUE ({name}), {part.steps} steps of {part.train.batch_size} rows: scores on report in per cent")
         print(score_table(table))
-        results[name] = {"table": table, "claims": claims(found, [(name, "counterfactual", "random")])}
+        results[name] = {"table": table, "claims": claims(by_job, [(name, "counterfactual", "random")])}
         if results[name]["claims"]:
             print(claims_table(results[name]["claims"]))
-        for learned in (kept for kept in mine if kept["method"] == LEARN):
+        for learned in (kept for kept in of_task if kept["method"] == LEARN):
             print("\nThe policy at every λ, its Table 3, and the rows that tasks have")
             print(policy_table(learned))
             save(policy_against_sizes(learned["policy"], learned["rows"]), options.out / f"policy-{name}")
             results[name] |= {"policy": learned["policy"], "by_weight": learned["by_weight"]}
-        curves = {policy: curve_of(mine, policy) for policy in table if policy not in ("exp3s", *ALONE)}
+        curves = {policy: curve_of(of_task, policy) for policy in table if policy not in ("exp3s", *ALONE)}
         if curves:
             title = "GLUE: average score over time (median and range)"
             save(scores_over_time(curves, title, "score on select"), options.out / f"scores-{name}")
@@ -254,9 +254,9 @@ def show(options: Options, found: Mapping[str, Result]) -> dict[str, Any]:
 
 def by_task(outcomes: Sequence[Mapping[str, Any]], policy: str) -> dict[str, dict[int, float]]:
     """Scores by seed of the average and of each task."""
-    mine = sorted((each for each in outcomes if each["method"] == policy), key=lambda each: each["seed"])
-    tasks = {name: {each["seed"]: each["tasks"][name] for each in mine} for name in GLUE_FOLDERS}
-    return {"average": {each["seed"]: each["report"] for each in mine}, **tasks}
+    of_policy = sorted((each for each in outcomes if each["method"] == policy), key=lambda each: each["seed"])
+    tasks = {name: {each["seed"]: each["tasks"][name] for each in of_policy} for name in GLUE_FOLDERS}
+    return {"average": {each["seed"]: each["report"] for each in of_policy}, **tasks}
 
 
 def curve_of(outcomes: Sequence[Mapping[str, Any]], policy: str) -> dict[str, list[float]]:

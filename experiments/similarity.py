@@ -95,44 +95,44 @@ def run_job(shared: SimilarityShared, job: ExperimentJob, needed: Mapping[str, R
     return method_result(setup, run.method, settings, job.seed, place)
 
 
-def show(options: Options, found: Mapping[str, Result]) -> dict[str, Any]:
+def show(options: Options, by_job: Mapping[str, Result]) -> dict[str, Any]:
     plan = plan_of(options)
     results: dict[str, Any] = {"model": plan.model.model_dump(mode="json"), "primaries": {}}
     scores: dict[str, Scores] = {}
     for primary in plan.primaries:
-        mine = {key: kept for key, kept in found.items() if kept["task"] == primary and kept["method"] != STAGES}
-        if not mine:
+        of_primary = {key: kept for key, kept in by_job.items() if kept["task"] == primary and kept["method"] != STAGES}
+        if not of_primary:
             continue
-        names = list(next(iter(mine.values()))["metrics"])
+        names = list(next(iter(of_primary.values()))["metrics"])
         for metric in names:
             print(f"\n{primary}: {metric} on report in per cent")
-            print(curve_table(plan, primary, mine, metric))
-        labels = dict.fromkeys(kept["method"] for kept in mine.values())
-        scores[primary] = {label: [100 * x for x in by_seed(mine, primary, label).values()] for label in labels}
+            print(curve_table(plan, primary, of_primary, metric))
+        labels = dict.fromkeys(kept["method"] for kept in of_primary.values())
+        scores[primary] = {label: [100 * x for x in by_seed(of_primary, primary, label).values()] for label in labels}
         draw_primary(plan, primary, names[0], scores[primary], options.out)
         results["primaries"][primary] = scores[primary]
-    results["claims"] = claims(found, [pair for primary in scores for pair in claimed_pairs(plan, primary)])
+    results["claims"] = claims(by_job, [pair for primary in scores for pair in claimed_pairs(plan, primary)])
     if results["claims"]:
         print("\nDifferences on report, in points, paired by seed")
         print(claims_table(results["claims"]))
     if gains := in_task_gains(plan, scores):
         save(figures.in_task_efficacy(gains), options.out / "figure-7-in-task")
-    stages = [kept for kept in found.values() if kept["method"] == STAGES]
+    stages = [kept for kept in by_job.values() if kept["method"] == STAGES]
     if stages:
         print("\nSeconds of each stage (Table 3)")
-        print(time_table(plan, stages, found))
+        print(time_table(plan, stages, by_job))
     if options.only is not None and "features" in options.only:
         draw_features(plan, load_tasks(plan, data_directory(options, "glue")), options.out)
     write_json(options.out / "results.json", results, seal=False)
     return results
 
 
-def curve_table(plan: SimilarityPlan, primary: str, found: Mapping[str, Result], metric: str) -> str:
+def curve_table(plan: SimilarityPlan, primary: str, by_job: Mapping[str, Result], metric: str) -> str:
     """The numbers of Figures 3 to 5 and the other studies: the mean of seeds, their spread, and the cost in x."""
 
     def cell(label: str) -> str:
-        values = by_seed(found, primary, label, metric)
-        cost = [sum(kept["x"].values()) for kept in found.values() if kept["method"] == label]
+        values = by_seed(by_job, primary, label, metric)
+        cost = [sum(kept["x"].values()) for kept in by_job.values() if kept["method"] == label]
         return f"{mean_and_deviation(values.values())} ({np.mean(cost):.1f}x, n = {len(values)})" if values else ""
 
     counts = sorted({*plan.counts, plan.count})
@@ -213,16 +213,16 @@ def stage_seconds(plan: SimilarityPlan, tasks: Mapping[str, Task], primary: str)
     return {"stages": {"training": training, "ranking": learner.meter.seconds - training}}
 
 
-def time_table(plan: SimilarityPlan, stages: Sequence[Result], found: Mapping[str, Result]) -> str:
+def time_table(plan: SimilarityPlan, stages: Sequence[Result], by_job: Mapping[str, Result]) -> str:
     rows = []
     for kept in stages:
         for label in ("all", f"random-{plan.count}", f"bce-{plan.count}"):
-            mine = [
-                each["seconds"] for each in found.values() if (each["task"], each["method"]) == (kept["task"], label)
+            seconds = [
+                each["seconds"] for each in by_job.values() if (each["task"], each["method"]) == (kept["task"], label)
             ]
             first = kept["stages"] if label.startswith("bce") else {}
             cells = [f"{first[name]:.1f}" if first else "" for name in ("training", "ranking")]
-            rows.append([kept["task"], label, *cells, f"{np.mean(mine):.1f}" if mine else ""])
+            rows.append([kept["task"], label, *cells, f"{np.mean(seconds):.1f}" if seconds else ""])
     return markdown_table(["", "", "discriminator", "ranking", "whole job"], rows)
 
 
@@ -231,13 +231,13 @@ def draw_features(plan: SimilarityPlan, tasks: Mapping[str, Task], out: Path) ->
     setup = setup_of(plan, tasks, plan.primaries[0])
     for loss in ("none", *LOSSES):
         learner, of = _discriminating(setup), _discrimination(plan, loss)
-        found = {}
+        features = {}
         for name in sorted(setup.suite.tasks):
             ids = learner[TaskDiscriminator].rows_to_rank(name, of)
             chosen = np.random.default_rng(0).permutation(len(ids))[: plan.shown]
-            found[name] = learner[TaskDiscriminator].pooled_features(name, ids[np.sort(chosen)], of)
+            features[name] = learner[TaskDiscriminator].pooled_features(name, ids[np.sort(chosen)], of)
         title = {"none": "Tasks alone", "bce": "With a discriminator (BCE)", "ce": "With a discriminator (CE)"}[loss]
-        save(figures.feature_map(flat_map(found), setup.suite.primary, title), out / f"figure-1-{loss}", height=600)
+        save(figures.feature_map(flat_map(features), setup.suite.primary, title), out / f"figure-1-{loss}", height=600)
 
 
 def _discriminating(setup: Setup) -> Any:

@@ -106,11 +106,11 @@ def run_job(plan: TargetsPlan, job: ExperimentJob, needed: Mapping[str, Any]) ->
     return {"targets": {each.pop("target"): each for each in outcomes}}
 
 
-def outcomes_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+def outcomes_of(by_job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One entry per method, target and seed."""
     return [
         {"method": kept["method"], "seed": kept["seed"], "target": target, **outcome}
-        for kept in found.values()
+        for kept in by_job.values()
         for target, outcome in kept["targets"].items()
     ]
 

@@ -33,10 +33,10 @@ def whole(least: int, most: int) -> Callable[[Any], int]:
     """A parser of options: its message has the value that was found, which typer's own lacks."""
 
     def parse(text: Any) -> int:
-        found = str(text)
-        if not re.fullmatch(r"[+-]?[0-9]{1,19}", found) or not least <= int(found) <= most:
-            raise typer.BadParameter(f"a whole number from {least} to {most}, found {found[:40]!r}")
-        return int(found)
+        shown = str(text)
+        if not re.fullmatch(r"[+-]?[0-9]{1,19}", shown) or not least <= int(shown) <= most:
+            raise typer.BadParameter(f"a whole number from {least} to {most}, found {shown[:40]!r}")
+        return int(shown)
 
     return parse
 

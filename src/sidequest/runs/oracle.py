@@ -114,20 +114,20 @@ def some_subsets(candidates: Sequence[str], sample: int | None = None) -> list[t
     wanted = min(sample or SAMPLE, 2 ** len(candidates))
     names = np.array(sorted(candidates))
     rng = np.random.default_rng(list("\0".join(names).encode()))
-    found: dict[tuple[str, ...], None] = {(): None, tuple(names.tolist()): None}
-    while len(found) < wanted:
-        found[tuple(names[rng.random(len(names)) < 0.5].tolist())] = None
-    return sorted(found, key=lambda chosen: (len(chosen), chosen))
+    subsets: dict[tuple[str, ...], None] = {(): None, tuple(names.tolist()): None}
+    while len(subsets) < wanted:
+        subsets[tuple(names[rng.random(len(names)) < 0.5].tolist())] = None
+    return sorted(subsets, key=lambda chosen: (len(chosen), chosen))
 
 
 def mixtures(candidates: Sequence[str], shares: Sequence[int]) -> list[tuple[str, ...]]:
     """Every combination of shares, each auxiliary as often as its share; few batches first."""
     names = sorted(candidates)
-    found = [
+    sets = [
         tuple(name for name, share in zip(names, each, strict=True) for _ in range(share))
         for each in itertools.product(sorted(shares), repeat=len(names))
     ]
-    return sorted(found, key=lambda chosen: (len(chosen), chosen))
+    return sorted(sets, key=lambda chosen: (len(chosen), chosen))
 
 
 def run_subset(luggage: Luggage, job: SubsetJob) -> SubsetResult | str:

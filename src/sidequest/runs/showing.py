@@ -106,11 +106,11 @@ def _spread(ids: np.ndarray, count: int) -> list[tuple[int, float | None]]:
 
 def _rows(task: Task, rows: Sequence[tuple[int, float | None]], taken: set[int]) -> list[ShownRow]:
     try:
-        found = task.train.with_ids(np.array([row for row, _ in rows], dtype=np.int64))
+        examples = task.train.with_ids(np.array([row for row, _ in rows], dtype=np.int64))
     except KeyError as error:
         raise RunMismatch(f"task {task.name!r}: the recipe names rows that the train split lacks: {error}") from None
     return [
-        ShownRow(row, _texts(found, at), _target(task, found, at), score, row in taken)
+        ShownRow(row, _texts(examples, at), _target(task, examples, at), score, row in taken)
         for at, (row, score) in enumerate(rows)
     ]
 
