@@ -259,6 +259,46 @@ def test_an_encoder_whose_numbers_cannot_be_is_refused(name, encoder, good, plac
     refused([*command, "--workers", "1"], says)
 
 
+# name → (a file of an encoder, its content; None: a pipe; what the message says)
+ENCODER_FILES: dict[str, tuple[str, str | bytes | None, list[str]]] = {
+    "a tokeniser that is no JSON": ("tokenizer.json", "{", ["tokenizer.json"]),
+    "a tokeniser of nothing": ("tokenizer.json", "{}", ["tokenizer.json"]),
+    "a tokeniser that is a list": ("tokenizer.json", "[]", ["tokenizer.json"]),
+    "a deep tokeniser": ("tokenizer.json", "[" * 100_000, ["tokenizer.json"]),
+    "a tokeniser of other bytes": ("tokenizer.json", b"\xff", ["tokenizer.json"]),
+    "a tokeniser that is a pipe": ("tokenizer.json", None, ["tokenizer.json", "pipe"]),
+    "settings that are no JSON": ("tokenizer_config.json", "{", ["tokenizer_config.json"]),
+    "settings that are a list": ("tokenizer_config.json", "[]", ["tokenizer_config.json", "list"]),
+    "a negative length": ("tokenizer_config.json", '{"model_max_length": -5}', ["model_max_length", "-5"]),
+    "a length of NaN": ("tokenizer_config.json", '{"model_max_length": NaN}', ["model_max_length", "nan"]),
+    "a length of words": ("tokenizer_config.json", '{"model_max_length": "x"}', ["model_max_length", "x"]),
+    "settings that are a pipe": ("tokenizer_config.json", None, ["tokenizer_config.json", "pipe"]),
+    "weights that are a pipe": ("model.safetensors", None, ["model.safetensors", "pipe"]),
+    "weights of nothing": ("model.safetensors", "", ["model.encoder"]),
+    "weights of words": ("model.safetensors", "hello", ["model.encoder"]),
+    "an index that is a list": ("model.safetensors.index.json", "[]", ["index.json", "list"]),
+    "an index of a list": ("model.safetensors.index.json", '{"weight_map": []}', ["weight_map", "list"]),
+    "an index of other folders": (
+        "model.safetensors.index.json",
+        '{"weight_map": {"a": "../other.safetensors"}}',
+        ["weight_map", "../other"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENCODER_FILES)
+def test_an_encoder_with_a_broken_file_is_refused(name, encoder, good, place, refused):
+    file, content, says = ENCODER_FILES[name]
+    path = copy_of(encoder, place / "encoder") / file
+    path.unlink(missing_ok=True)
+    if content is None:
+        os.mkfifo(path)
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    command = ["select", good.texts, "--model", "pooled", "--encoder", "encoder", "-m", "single", "-o", "out"]
+    refused([*command, "--workers", "1"], says)
+
+
 @pytest.mark.parametrize("where", [".", "encoder"])
 def test_an_encoder_of_a_model_directory_is_checked_too(where, good, place, refused):
     directory = copy_of(good.model, place / "model")
