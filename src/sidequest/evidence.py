@@ -14,7 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class Figure(BaseModel):
-    """title: what it shows. caption: how to read it, one or two sentences."""
+    """Base of the kinds.
+
+    Attributes:
+        title: What it shows.
+        caption: How to read it, one or two sentences.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -23,7 +28,14 @@ class Figure(BaseModel):
 
 
 class Additions(Figure):
-    """The score as candidates are added one after another. scores[i]: with the first i of `steps`."""
+    """The score as candidates are added one after another.
+
+    Attributes:
+        title: What it shows.
+        caption: How to read it, one or two sentences.
+        steps: The candidates in their order.
+        scores: The score without any, then with the first, the first two, and so on.
+    """
 
     kind: Literal["additions"] = "additions"
     title: str = "Score on select as candidates are added"
@@ -41,7 +53,18 @@ class Additions(Figure):
 
 
 class Curves(Figure):
-    """Lines over a common x. level: a dotted line across. mark: a dotted line at this x."""
+    """Lines over a common x.
+
+    Attributes:
+        title: What it shows.
+        caption: How to read it, one or two sentences.
+        x: The common x.
+        lines: By name, a y for each x.
+        x_label: The title of the x axis.
+        y_label: The title of the y axis.
+        level: A dotted line across, at this y.
+        mark: A dotted line upright, at this x.
+    """
 
     kind: Literal["curves"] = "curves"
     x: tuple[float, ...]
@@ -57,7 +80,14 @@ class Curves(Figure):
 
 
 class Bars(Figure):
-    """A bar for each name, side by side for several groups: of each group, values by name."""
+    """A bar for each name, side by side for several groups.
+
+    Attributes:
+        title: What it shows.
+        caption: How to read it, one or two sentences.
+        groups: Of each group, values by name.
+        y_label: The title of the y axis.
+    """
 
     kind: Literal["bars"] = "bars"
     groups: dict[str, dict[str, float]] = Field(min_length=1)
@@ -65,7 +95,19 @@ class Bars(Figure):
 
 
 class Matrix(Figure):
-    """A grid of numbers with names at its sides. low, high: the ends of the colour scale."""
+    """A grid of numbers with names at its sides.
+
+    Attributes:
+        title: What it shows.
+        caption: How to read it, one or two sentences.
+        rows: Names of the rows, from the top.
+        columns: Names of the columns.
+        values: The numbers, row by row.
+        low: Where the colour scale begins; below 0 it has two colours.
+        high: Where the colour scale ends.
+        x_label: The title of the x axis.
+        y_label: The title of the y axis.
+    """
 
     kind: Literal["matrix"] = "matrix"
     rows: tuple[str, ...]
@@ -84,7 +126,16 @@ class Matrix(Figure):
 
 
 class Histograms(Figure):
-    """How rows of tasks are spread over a score. bins: edges. counts: of rows between them, by task. threshold: a dotted line."""
+    """How rows of tasks are spread over a score.
+
+    Attributes:
+        title: What it shows.
+        caption: How to read it, one or two sentences.
+        bins: The edges of the bins.
+        counts: By task, how many rows are in each bin.
+        threshold: A dotted line at this score.
+        x_label: The title of the x axis.
+    """
 
     kind: Literal["histograms"] = "histograms"
     bins: tuple[float, ...] = Field(min_length=2)
@@ -98,7 +149,15 @@ class Histograms(Figure):
 
 
 class Points(Figure):
-    """Rows of tasks on a plane: (x, y) of each, by task."""
+    """Rows of tasks on a plane.
+
+    Attributes:
+        title: What it shows.
+        caption: How to read it, one or two sentences.
+        points: By task, (x, y) of each row.
+        x_label: The title of the x axis.
+        y_label: The title of the y axis.
+    """
 
     kind: Literal["points"] = "points"
     points: dict[str, tuple[tuple[float, float], ...]]

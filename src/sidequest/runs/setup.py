@@ -45,9 +45,13 @@ def length_card(suite: Suite) -> TaskCard:
 
 @dataclass(frozen=True)
 class Setup:
-    """Cheap to make; torch is imported when a learner is asked for.
+    """A suite with a model and training settings. Cheap to make; torch is imported when a learner is asked for.
 
-    tuning: what tuning the primary found and cost, in a sentence, where the settings come from it (see `runs/tuning.py`).
+    Attributes:
+        suite: The tasks.
+        model: The settings of the model.
+        train: The settings of the training.
+        tuning: What tuning the primary found and cost, in a sentence, where the settings come from it.
     """
 
     suite: Suite
@@ -67,8 +71,12 @@ class Setup:
     ) -> Setup:
         """Settings given here win over the suite's own defaults, and those over the defaults of the kind of model.
 
-        model: a kind, or settings as a dictionary or an object. allow_code: whether a suite file may name code to run; what is
-            given here always may.
+        Args:
+            suite: The tasks, with defaults of their own.
+            model: A kind, or settings as a dictionary or an object.
+            train: Settings of the training, as a dictionary or an object.
+            where: What messages call the place of these settings.
+            allow_code: Whether a suite file may name code to run; what is given here always may.
         """
         defaults = suite.defaults or {}
         section, given = defaults.get("model", {}), plain_model(model)
