@@ -15,7 +15,17 @@ from sidequest import evidence
 from tests.helpers import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
-FUNCTIONS = ("compare", "select", "load", "load_suite", "check_suite", "make_task", "train_recipe", "export_recipe")
+FUNCTIONS = (
+    "compare",
+    "select",
+    "load",
+    "load_suite",
+    "check_suite",
+    "make_task",
+    "train_recipe",
+    "export_recipe",
+    "get_method",
+)
 CONTRACTS = ("check_method", "check_learner")
 CLASSES = ("Suite", "Task", "Method")
 

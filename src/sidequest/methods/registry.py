@@ -69,11 +69,16 @@ def plugins() -> dict[str, EntryPoint]:
 
 
 def method_names() -> list[str]:
+    """The names of all methods: ours, then those of installed packages."""
     return [*METHODS, *sorted(plugins())]
 
 
 def get_method(name: str) -> MethodClass:
-    """The class of a method by name."""
+    """The class of a method by name.
+
+    Args:
+        name: One of ours, or of an installed package's; see `method_names`.
+    """
     if name in METHODS:
         module, _, cls = METHODS[name].partition(":")
         return getattr(importlib.import_module(f"sidequest.methods.{module}"), cls)
