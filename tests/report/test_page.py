@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -11,6 +12,7 @@ from sidequest.errors import SettingsError
 from sidequest.records.comparisons import Comparison, PrimariesTable, TableCell, TableRow
 from sidequest.report.evidence import evidence_figures
 from sidequest.report.page import read_page, render, write_page
+from sidequest.report.tabulating import with_code
 from tests.helpers.run_directories import ENDING, HOSTILE, TASKS, evidences, make_comparison, make_recipe, make_run
 
 PLOTLY = re.compile(r'<script type="text/plain" id="plotly">[A-Za-z0-9+/=]*</script>')
@@ -84,6 +86,27 @@ def test_dataset_text_names_and_labels_are_text(which, request):
     assert ENDING in found.text
     assert "alert(1)</script>" not in page
     assert "onerror=alert(2)>" not in page
+
+
+def test_code_in_a_sentence_is_code_and_all_else_is_text():
+    shown = with_code("`drop_overlap: true` of <b>, `<script>` and one ` alone")
+    assert shown == "<code>drop_overlap: true</code> of &lt;b&gt;, <code>&lt;script&gt;</code> and one ` alone"
+
+
+def test_warnings_show_code_as_code(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    facts = json.loads((copy / "record.json").read_text())
+    problem = {
+        "level": "warning",
+        "task": "t",
+        "split": "report",
+        "message": "1 row. `drop_overlap: true` leaves it out",
+    }
+    facts["data"]["problems"] = [problem]
+    del facts["sha256"]  # changed on purpose
+    (copy / "record.json").write_text(json.dumps(facts))
+    write_page(copy)
+    assert "1 row. <code>drop_overlap: true</code> leaves it out" in page_of(copy)
 
 
 def test_figures_carry_names_as_entities_that_plotly_shows_as_text(comparison):

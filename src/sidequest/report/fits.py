@@ -1,4 +1,4 @@
-"""The page of `sidequest fit`: what each auxiliary adds, the mixtures that could be best, and what to run next."""
+"""The page of `sidequest fit`: what each auxiliary adds, the mixtures by their chance of being best, and what to run next."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from sidequest.report.fits import FitPage, fit_page
 from sidequest.report.primaries import PrimariesPage, primaries_page
 from sidequest.report.provenance import data_table, settings_text, versions_table
 from sidequest.report.reading import Compared, ReportedRun, facts_of, open_directory
-from sidequest.report.tabulating import ShownTable, with_minus
+from sidequest.report.tabulating import ShownTable, with_code, with_minus
 from sidequest.report.training import learning_curves, training_curve
 from sidequest.version import __version__
 
@@ -200,7 +200,9 @@ def _with_data(page: Page, directory: Path) -> Page:
 def _environment() -> Environment:
     """With the templates that it has compiled."""
     loader = PackageLoader("sidequest.report")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment.filters["code"] = with_code
+    return environment
 
 
 def render(page: Page | PrimariesPage | FitPage) -> str:

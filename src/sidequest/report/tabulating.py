@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from sidequest.formatting import UNKNOWN, plain, without_minus_zero
 from sidequest.records.comparisons import Difference
@@ -76,6 +76,11 @@ def number(value: float | None, form: str = ".3f", unit: str = "", style: str = 
 def with_minus(shown: str) -> str:
     """With a real minus sign before numbers, which is as wide as a plus."""
     return re.sub(r"(?<![\w.)])-(?=[\d.])", "−", shown)
+
+
+def with_code(shown: str) -> Markup:
+    """A sentence in which `this` is code; whatever else it holds is text."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(shown))))
 
 
 def interval_glyph(difference: Difference, span: tuple[float, float], style: str) -> Markup:
