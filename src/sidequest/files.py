@@ -335,11 +335,11 @@ def _arrays_digest(arrays: Mapping[str, np.ndarray]) -> str:
 
 def cache_directory() -> Path:
     """Where encoder states and trial results are kept between runs: `SIDEQUEST_CACHE`, or the user's cache directory."""
-    if named := os.environ.get("SIDEQUEST_CACHE"):
-        return Path(named)
-    if usual := os.environ.get("XDG_CACHE_HOME"):
-        return Path(usual) / "sidequest"
     try:
+        if named := os.environ.get("SIDEQUEST_CACHE"):
+            return Path(named).expanduser()
+        if usual := os.environ.get("XDG_CACHE_HOME"):
+            return Path(usual) / "sidequest"
         return Path.home() / ".cache" / "sidequest"
     except RuntimeError:
         raise SettingsError(

@@ -34,6 +34,7 @@ from sidequest.files import (
     write_json,
 )
 from sidequest.locks import locked, remove_stale
+from sidequest.paths import check_output_directory
 from sidequest.shared_blobs import shared_blobs
 
 ENTRY = "entry.json"
@@ -113,9 +114,11 @@ SHELVES = ("*/??", "states/*", "discriminators/*/*/*/??")  # where entries lie, 
 
 def sweep(*, again: bool = False) -> None:
     """Remove what killed processes have left: parts and locks in the cache, temporary directories. Once in a process, unless
-    `again`."""
+    `again`. Before any work, a cache that cannot be written is refused."""
     if again:
         _sweep.cache_clear()
+    else:
+        check_output_directory(cache_directory(), "SIDEQUEST_CACHE")
     _sweep(cache_directory())
 
 

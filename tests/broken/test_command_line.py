@@ -205,6 +205,46 @@ def test_a_setting_that_cannot_be_is_refused(assignment, good, place, refused):
     refused([*filled(SELECT, good, place), "--set", assignment], SETTINGS[assignment])
 
 
+# name → (variables of the environment, what the message says)
+ENVIRONMENTS: dict[str, tuple[dict[str, str], list[str]]] = {
+    "a cache that is a device": ({"SIDEQUEST_CACHE": "/dev/null"}, ["SIDEQUEST_CACHE", "/dev/null"]),
+    "a cache below a device": ({"SIDEQUEST_CACHE": "/dev/null/x"}, ["SIDEQUEST_CACHE", "/dev/null"]),
+    "a cache that is a file": ({"SIDEQUEST_CACHE": "data.csv"}, ["SIDEQUEST_CACHE", "data.csv", "file"]),
+    "a cache that is a pipe": ({"SIDEQUEST_CACHE": "pipe"}, ["SIDEQUEST_CACHE", "pipe"]),
+    "a cache by a long name": ({"SIDEQUEST_CACHE": "x" * 300}, ["xxx"]),
+    "a cache in nobody's home": ({"SIDEQUEST_CACHE": "~nosuchuser/x"}, ["SIDEQUEST_CACHE", "home"]),
+    "seconds of words": ({"SIDEQUEST_CHECKPOINT_SECONDS": "few"}, ["SIDEQUEST_CHECKPOINT_SECONDS", "few"]),
+    "negative seconds": ({"SIDEQUEST_CHECKPOINT_SECONDS": "-1"}, ["SIDEQUEST_CHECKPOINT_SECONDS", "-1"]),
+    "a device that is none": ({"SIDEQUEST_DEVICE": "abacus"}, ["abacus"]),
+}
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_an_environment_that_cannot_be_is_refused(name, good, furnished, refused, monkeypatch):
+    variables, says = ENVIRONMENTS[name]
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    method = "alphavil" if "SECONDS" in str(variables) else "heu-size"
+    refused(filled(["select", "{images}", "-m", method, "-o", "out", "--workers", "1"], good, furnished), says)
+
+
+@pytest.mark.parametrize("given", ["some", "2:a", "nan:a", "-1:a"])
+def test_a_share_to_run_again_that_cannot_be_is_refused(given, monkeypatch):
+    from sidequest.errors import SettingsError
+    from sidequest.search.recheck import is_due
+
+    monkeypatch.setenv("SIDEQUEST_RECHECK", given)
+    with pytest.raises(SettingsError, match=f"SIDEQUEST_RECHECK.*{given}"):
+        is_due("key")
+
+
+def test_a_cache_in_the_users_home_is_there(place, monkeypatch):
+    from sidequest.files import cache_directory
+
+    monkeypatch.setenv("SIDEQUEST_CACHE", "~/mine")
+    assert cache_directory() == place / "mine"
+
+
 # Where each command writes, and whether it is a file or a directory
 OUTPUTS: dict[str, tuple[list[str], str]] = {
     "select": (["select", "{images}", "-m", "single"], "directory"),

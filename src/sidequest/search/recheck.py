@@ -29,11 +29,17 @@ def ask_for(share: float | None) -> float | None:
 
 def is_due(key: str) -> bool:
     """Whether the training with this key is to be run again; once in a process."""
-    share, _, draw = os.environ.get(VARIABLE, "").partition(":")
+    given = os.environ.get(VARIABLE, "")
+    share, _, draw = given.partition(":")
     if not share or key in _confirmed:
         return False
     drawn = int.from_bytes(hashlib.sha256(f"{draw}{key}".encode()).digest()[:8], "big") / 2**64
-    return drawn < float(share)
+    try:
+        if 0 <= float(share) <= 1:
+            return drawn < float(share)
+    except ValueError:
+        pass
+    raise SettingsError(f"{VARIABLE}: `--recheck` sets it, to a share from 0 to 1; found {given!r}")
 
 
 def confirm(key: str, kept: Any, now: Any, where: object) -> None:
