@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.killing import PLAIN_PAGE
+from tests.faults.killing import PLAIN_PAGE, points
 from tests.faults.runner import CACHE, FOLDER, differences, left_by, place_environment, plain_environment, temporary
+from tests.faults.test_kills import SEED
 
 WHERE_DISKS_FILL = {
     "images-alphavil": r"checkpoints/selection/",
@@ -190,6 +191,39 @@ def test_a_signal_ends_a_run_with_a_sentence_and_it_goes_on(name, code, suites, 
     assert "sidequest: stopped. What is done is kept; to go on: sidequest select" in output
     assert list((tmp_path / FOLDER / "run" / "checkpoints" / "selection").glob("*/record.json"))
     assert not (tmp_path / FOLDER / "run" / ".lock").exists()
+
+
+TERMINATED = {"images-alphavil": 6, "images-exp3s": 6, "images-heu-size": 6, "images-train": 6, "frozen-random-data": 4}
+
+
+def ended_in_the_middle(server, case, kill):
+    """What is wrong when SIGTERM comes after an operation: in the middle of whatever is written then."""
+    where = f"{case.name}: {kill.at}"
+    place = case.begin(f"terminated-{kill.at}")
+    try:
+        done = server.run(place, case.arguments, {"at": kill.at, "do": "terminate"}, planted=PLAIN_PAGE)
+        if done.code != 143 or done.traceback or done.left or "sidequest: stopped." not in done.output:
+            return f"{where}: ended with {done.code}:\n{done.output}"
+        done = server.run(place, case.arguments, planted=PLAIN_PAGE)
+        if done.code != 0 or done.traceback:
+            return f"{where}: the same command again ended with {done.code}:\n{done.output}"
+        if other := [*differences(case.whole, left_by(place)), *temporary(place)]:
+            return f"{where}: other bytes or left over: {', '.join(other)}"
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return None
+
+
+@pytest.mark.parametrize(
+    "name", ["images-heu-size", *(pytest.param(n, marks=pytest.mark.faults) for n in TERMINATED if n[7:] != "heu-size")]
+)
+def test_a_sigterm_at_any_operation(name, server, prepared, record_property):
+    case = prepared(name)
+    chosen = [kill for kill in points(case, 4 * TERMINATED[name], SEED + 3) if kill.of == "parent"][: TERMINATED[name]]
+    problems = [found for kill in chosen if (found := ended_in_the_middle(server, case, kill))]
+    record_property("kills", len(chosen))
+    record_property("problems", len(problems))
+    assert not problems, "\n".join(problems)
 
 
 @pytest.mark.faults

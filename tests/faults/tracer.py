@@ -8,6 +8,7 @@ under the watched folders. With a plan, operation number `at` is done otherwise:
 kill before | kill after   SIGKILL before or after it
 kill torn                  a write of which half arrives, then SIGKILL
 stop                       SIGSTOP after it
+terminate                  SIGTERM after it, as a cluster sends it
 ENOSPC, EROFS, EACCES      it and all that follow fail with this error, as on a full or read-only disk
 
 A plan holds for the process that is started (`of: parent`) or for the workers that it starts (`of: worker`): the first that
@@ -144,8 +145,8 @@ class Tracer:
     def _after(self) -> None:
         if self.do == "kill after":
             kill()
-        if self.do == "stop":
-            os.kill(os.getpid(), signal.SIGSTOP)
+        if self.do in ("stop", "terminate"):
+            os.kill(os.getpid(), signal.SIGSTOP if self.do == "stop" else signal.SIGTERM)
 
     def _note(self, name: str, path: str) -> None:
         if self.log is not None:
