@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -56,17 +57,36 @@ def by_tokenising(suite, encoder, name, most, together):
 @pytest.mark.parametrize(
     ("architecture", "most"), [("bert", 40), ("roberta", 150)]
 )  # every byte is a token of the second
-@pytest.mark.parametrize("kind", ["hf", "pooled"])
-def test_counts_are_those_of_the_tokeniser(architecture, most, kind, suite, encoders):
+@pytest.mark.parametrize(
+    ("model", "together"),
+    [({"kind": "hf"}, True), ({"kind": "hf", "pairing": "bi"}, False), ({"kind": "pooled"}, False)],
+)
+def test_counts_are_those_of_the_tokeniser(architecture, most, model, together, suite, encoders):
     encoder = encoders(architecture)
-    limit = token_limit(model_settings({"kind": kind, "encoder": str(encoder), "max_length": most}))
+    limit = token_limit(model_settings({**model, "encoder": str(encoder), "max_length": most}))
     assert isinstance(limit, TokenLimit)
     for name, task in suite.tasks.items():
         rows = limit.long_rows(task, task.train)
-        expected = by_tokenising(suite, encoder, name, most, kind == "hf")
+        expected = by_tokenising(suite, encoder, name, most, together)
         assert rows.positions.tolist() == expected
         assert (rows.number, rows.how) == (len(expected), "")
         assert 0 < len(expected) < len(task.train)
+
+
+def test_pairs_are_counted_as_the_default_reads_them(suite, encoders, tmp_path):
+    sentence = tmp_path / "sentence-encoder"
+    shutil.copytree(encoders(), sentence)
+    (sentence / "modules.json").write_text('[{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}]')
+    (sentence / "1_Pooling").mkdir()
+    (sentence / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    task, counted = suite["pair"], {}
+    for encoder in (encoders(), sentence):
+        settings = HfSettings(encoder=str(encoder), max_length=40)
+        limit = token_limit(settings)
+        assert isinstance(limit, TokenLimit)
+        assert limit.together is not HfFamily(Suite.of(task), settings).apart(task)
+        counted[encoder] = limit.long_rows(task, task.train).number
+    assert counted[sentence] < counted[encoders()]
 
 
 def test_what_is_counted_is_what_is_cut(suite, encoders):

@@ -7,7 +7,6 @@ Code from a hub is never run (`trust_remote_code` is never set), and weights are
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import torch
 
 from sidequest.errors import SettingsError, first_line
 from sidequest.models.base import seeded
-from sidequest.models.local_encoders import demo_directory
+from sidequest.models.local_encoders import MODULES, demo_directory, pools_by_mean
 from sidequest.paths import shown, user_path, what_is_at
 from sidequest.store import remembered_digest
 
@@ -41,7 +40,7 @@ SAFE_WEIGHTS = ("model*.safetensors", "model.safetensors.index.json")
 
 
 # What says how an encoder of sentence-transformers pools; not part of the encoder itself.
-POOLING_FILES = ("modules.json", "1_Pooling/config.json")
+POOLING_FILES = (MODULES, "1_Pooling/config.json")
 
 
 @dataclass(frozen=True)
@@ -73,15 +72,7 @@ class Encoder:
 
     def pools_by_mean(self) -> bool:
         """Whether the encoder was trained to mean something by the mean of its states, as its sentence-transformers files say."""
-        try:
-            modules = json.loads((self.directory / POOLING_FILES[0]).read_text(encoding="utf-8"))
-            pooling = next(module for module in modules if str(module["type"]).rpartition(".")[2] == "Pooling")
-            facts = json.loads((self.directory / str(pooling["path"]) / "config.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError, TypeError, KeyError, StopIteration):
-            return False
-        return isinstance(facts, dict) and (
-            facts.get("pooling_mode_mean_tokens") is True or facts.get("pooling_mode") == "mean"
-        )
+        return pools_by_mean(self.directory)
 
     def tokeniser_fingerprint(self) -> str:
         digest = hashlib.sha256()

