@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -289,6 +289,20 @@ def test_without_a_home_and_a_cache_it_is_said_what_to_set(monkeypatch):
     monkeypatch.setattr("pathlib.Path.home", homeless)
     with pytest.raises(SettingsError, match="set SIDEQUEST_CACHE"):
         cache_directory()
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_a_run_directory_that_is_removed_at_work_is_told(removed, tmp_path):
+    """What was written into it before is gone, and what comes after makes it again: no whole run."""
+    from sidequest.errors import WorldError
+    from sidequest.runs.holding import holding
+
+    run = tmp_path / "run"
+    with pytest.raises(WorldError, match="run: was removed") if removed else nullcontext(), holding(run):
+        if removed:
+            shutil.rmtree(run)
+        run.mkdir(exist_ok=True)
+        (run / "recipe.json").write_text("{}")
 
 
 # Files

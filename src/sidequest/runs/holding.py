@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sidequest.errors import SettingsError
+from sidequest.errors import SettingsError, WorldError
 from sidequest.files import remove_all_parts
 from sidequest.locks import locked, remove_stale
 from sidequest.store import sweep
@@ -35,6 +35,8 @@ def holding(directory: Path | None) -> Iterator[None]:
                     remove_stale(path)
             sweep()
             yield
+            if not (directory / LOCK).exists():  # else half of a run would be called whole
+                raise WorldError(f"{directory}: was removed while it was worked in; give the command again")
     finally:
         if not existed:
             with contextlib.suppress(OSError):  # there is something in it, as there should be
