@@ -108,7 +108,8 @@ def _rounds(recipe: Recipe) -> Iterator[Sketch]:
             caption = (
                 f"Each dot is a run of {one.length:.2f} of the primary's full length: how many times as likely the right answers "
                 f"on select{also} were as with the primary alone. Bars are one standard error. "
-                "What does not lie right of the dotted line is not better than every control."
+                "What does not lie right of the dotted line is no better than the best control."
+                + (" Chosen is what stands out over all rounds of single candidates." if one.stage == "probe" else "")
             )
             yield Sketch(f"{number}-{one.stage}", caption, partial(auto.probes, one, recipe.auxiliaries))
 

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from sidequest.errors import SettingsError
 from sidequest.learning.fit import single_run_work
 from sidequest.methods.auto.arms import Arm
 from sidequest.methods.auto.auto import LONG_ENOUGH, Auto, AutoSettings
@@ -60,6 +61,8 @@ def test_three_helpers_of_twenty_are_found_within_twice_the_cost_for_eight():
     twenty = [chosen(helpful(3, 20, gain=0.15, harm=0.1), seed) for seed in range(8)]
     assert sum(set(recipe.auxiliaries) == {"arm-1", "arm-2", "arm-3"} for recipe in twenty) >= 6
     assert np.mean([r.cost.x for r in twenty]) < 2 * np.mean([r.cost.x for r in eight])
+    none = [chosen(helpful(0, 20, harm=0.1), seed) for seed in range(8)]  # the control: nobody is planted
+    assert sum(bool(recipe.auxiliaries) for recipe in none) <= 1
 
 
 def test_fifty_candidates_are_ordered_by_their_labels_before_any_training():
@@ -70,6 +73,22 @@ def test_fifty_candidates_are_ordered_by_their_labels_before_any_training():
     assert (first["stage"], second["stage"]) == ("probe", "confirm")
     assert len({name for arm in first["arms"] for name in arm["tasks"]}) == 16
     assert recipe.cost.x < 2 * chosen(helpful(2, 8, gain=0.3, harm=0.1), 0).cost.x
+
+
+def test_fifty_candidates_of_which_labels_say_nothing_are_a_sample_of_sixteen():
+    """The control: the two helpers are among them only by luck, and what is chosen is what helps."""
+
+    class WithoutScreen(SimulatedLearner):
+        def label_relatedness(self, task):
+            raise SettingsError("no features to read out")
+
+    recipes = [chosen(helpful(2, 50, gain=0.3, harm=0.1), seed, learner_class=WithoutScreen) for seed in range(6)]
+    probed = [{name for arm in r.evidence["rounds"][0]["arms"] for name in arm["tasks"]} for r in recipes]
+    assert [len(each) for each in probed] == [16] * 6
+    assert len({frozenset(each) for each in probed}) == 6
+    helpers = {"arm-1", "arm-2"}
+    assert [set(recipe.auxiliaries) for recipe in recipes] == [each & helpers for each in probed]
+    assert any(each & helpers < helpers for each in probed)
 
 
 def test_a_screen_by_labels_never_decides_alone():
@@ -97,6 +116,9 @@ def test_stopped_anywhere_it_answers_by_the_rounds_that_are_complete():
     nothing = method.recipe(method.start(learner.pool(TRAIN), np.random.default_rng(0)))
     assert nothing.auxiliaries == ()
     assert nothing.verdict.startswith("stopped before")
+    tiny = chosen(simulation, 0, budget=0.1)
+    assert tiny.verdict == "train with primary alone: the budget is too small to look at 4 candidates"
+    assert tiny.cost.x == 0
 
 
 def test_results_in_any_order_give_the_same_answer():

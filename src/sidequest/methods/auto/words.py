@@ -43,7 +43,9 @@ def verdict(state: AutoState) -> str:
         return "there are no candidates"
     complete = [one for one in state.rounds if one.complete]
     if not complete:
-        return "stopped before anything could be said: the primary alone"
+        if state.finished:
+            return f"train with {state.primary} alone: the budget is too small to look at {len(state.candidates)} candidates"
+        return f"stopped before anything could be said of the candidates: train with {state.primary} alone"
     gains, last = gains_so_far(state), complete[-1]
     if state.choice is not None:
         names = state.choice.tasks
