@@ -51,6 +51,21 @@ def test_without_an_engine_html_is_written_and_a_sentence_says_what_to_install(t
     assert not list(tmp_path.glob("*.svg"))
 
 
+def test_that_there_is_no_browser_is_said_in_few_words(tmp_path, monkeypatch):
+    kaleido = pytest.importorskip("kaleido")
+
+    class ChromeNotFoundError(RuntimeError):
+        """As the browser's driver calls it."""
+
+    def no_browser(*_, **__):
+        raise ChromeNotFoundError("To install Chrome, use the CLI command `kaleido_get_chrome`, or from Python …")
+
+    monkeypatch.setattr(kaleido, "write_fig_from_object_sync", no_browser)
+    _, (message,) = save_figures({"a": go.Figure()}, tmp_path, ["svg"])
+    assert "and Chrome or Chromium (none is on the PATH): figures are written as html" in message
+    assert "kaleido_get_chrome" not in message
+
+
 def test_interactive_figures_offer_no_upload(tmp_path):
     (path,), _ = save_figures({"one": go.Figure(go.Bar(x=["a"], y=[1]))}, tmp_path, ["html"])
     assert "sendChartToCloud" in path.read_text().partition("modeBarButtonsToRemove")[2][:60]

@@ -98,6 +98,8 @@ def _draw(figures: Mapping[str, go.Figure], directory: Path, formats: list[str],
     try:
         kaleido.write_fig_from_object_sync(jobs, kopts={"page_generator": offline}, cancel_on_error=True)
     except Exception as error:  # kaleido and the browser's driver have errors of many kinds
+        if type(error).__name__ == "ChromeNotFoundError":  # its own text is advice about its own commands
+            raise NoEngine("none is on the PATH") from None
         first = (str(error).strip().splitlines() or [""])[0]
         raise NoEngine(f"{type(error).__name__}: {first}") from None
     return [job["path"] for job in jobs]
