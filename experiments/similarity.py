@@ -137,8 +137,10 @@ def curve_table(plan: SimilarityPlan, primary: str, by_job: Mapping[str, Result]
 
     counts = sorted({*plan.counts, plan.count})
     rows = [[f"{count:,}", *(cell(f"{name}-{count}") for name in METHODS), cell(f"apart-{count}")] for count in counts]
-    rows += [[label, cell(label), "", "", ""] for label in ("single", SINGLE_LONG, PROBE, "all")]
-    rows.append([f"resampled, {plan.count:,}", cell("bce-resampled"), cell("ce-resampled"), "", ""])
+    rows += [[label, cell(label), "", "", ""] for label in ("single", SINGLE_LONG, PROBE)]
+    if plan.studies:
+        rows.append(["all", cell("all"), "", "", ""])
+        rows.append([f"resampled, {plan.count:,}", cell("bce-resampled"), cell("ce-resampled"), "", ""])
     for few in plan.few:
         rows.append([f"{few} rows of the primary", cell(f"few-{few}-bce"), "", cell(f"few-{few}-random"), ""])
         rows.append([f"{few} rows, single", cell(f"few-{few}-single"), "", "", ""])
@@ -216,7 +218,7 @@ def stage_seconds(plan: SimilarityPlan, tasks: Mapping[str, Task], primary: str)
 def time_table(plan: SimilarityPlan, stages: Sequence[Result], by_job: Mapping[str, Result]) -> str:
     rows = []
     for kept in stages:
-        for label in ("all", f"random-{plan.count}", f"bce-{plan.count}"):
+        for label in (*(("all",) if plan.studies else ()), f"random-{plan.count}", f"bce-{plan.count}"):
             seconds = [
                 each["seconds"] for each in by_job.values() if (each["task"], each["method"]) == (kept["task"], label)
             ]
