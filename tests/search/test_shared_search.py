@@ -151,7 +151,7 @@ def test_the_command_shares_a_search_through_postgresql(tmp_path):
 @needs_postgresql
 @pytest.mark.cluster
 def test_a_database_that_is_gone_is_a_sentence_and_the_same_command_goes_on(tmp_path):
-    more = ["-m", "task-modelling", "--set", "subsets=8", "--set", "train.epochs=20", "--workers", "1"]
+    more = ["-m", "task-modelling", "--set", "subsets=8", "--set", "train.epochs=10", "--workers", "1"]
 
     def command(name, url):
         environment = {**os.environ, "SIDEQUEST_CACHE": str(tmp_path / f"cache-{name}"), "OMP_NUM_THREADS": "1"}
@@ -171,7 +171,7 @@ def test_a_database_that_is_gone_is_a_sentence_and_the_same_command_goes_on(tmp_
         process = command("stopped", url)
         wait_for_trials("stopped", 2)
         control("stop")
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=300)
         assert process.returncode == 1
         assert "does not answer any more" in said
         assert "Traceback" not in said
@@ -179,9 +179,9 @@ def test_a_database_that_is_gone_is_a_sentence_and_the_same_command_goes_on(tmp_
         control("start")
         process = command("stopped", url)  # the same command goes on
         wait_for_trials("stopped", 4)
-        assert process.wait(180) == 0
+        assert process.wait(300) == 0
     process = command("alone", f"sqlite:///{tmp_path}/trials.db")
-    assert process.wait(180) == 0
+    assert process.wait(300) == 0
     stopped, alone = ((tmp_path / name / "recipe.json").read_bytes() for name in ("stopped", "alone"))
     assert stopped == alone
 
