@@ -110,6 +110,7 @@ def page(table: str, contenders: Sequence[Contender], seeds: int, *, known: bool
         "sidequest learns from *train* and chooses on *select*; an alternative learns from both, as `final-…` does.",
         "The rows of *report* are the same for all.",
         "sidequest's kind is the one that is best on *select*, the alternative the one that is best on *report*.",
+        "`final-…` has no score on *select*, having learned from it: its kind is the one that is best there without these rows.",
         '"Below" means by more than one standard error of the difference paired by seed.',
         "Seconds are of one core, without encoding.",
         *(["Cells may be of different versions of the training code (`--known`)."] if known else []),
