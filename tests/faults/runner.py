@@ -147,6 +147,7 @@ MEASURED: dict[str, set[str]] = {
 DIGEST = "sha256"  # of a file with measured fields: it follows from them
 # Nothing but times of day, processes and what was measured, or the page that shows it; that they exist is compared.
 NOT_COMPARED = {"conduct.json", "report.html", "trials.db", "trials.log", "workers.jsonl"}
+OF_TROUBLE = "workers.jsonl"  # `oracle` and `tune` write it when a worker is lost, so that a kill alone makes one
 
 
 def left_by(place: Path) -> dict[str, Any]:
@@ -155,7 +156,7 @@ def left_by(place: Path) -> dict[str, Any]:
     return {
         path.relative_to(folder).as_posix(): content(path)
         for path in sorted(folder.rglob("*"))
-        if path.is_file() or path.is_symlink()
+        if (path.is_file() or path.is_symlink()) and path.name != OF_TROUBLE
     }
 
 
