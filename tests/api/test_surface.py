@@ -39,7 +39,7 @@ def test_a_type_checker_sees_the_names_and_a_misspelt_one(tmp_path):
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
     assert 'Revealed type is "def (suite:' in said
     assert "sidequest.api.results.ComparisonResult" in said
-    assert "sidequest.tasks.check.CheckReport" in said
+    assert "sidequest.tasks.check_report.CheckReport" in said
     assert 'Revealed type is "sidequest.api.models.Model"' in said
     assert 'Module has no attribute "loda_suite"' in said
     assert 'Argument "seeds" to "compare" has incompatible type "str"' in said

@@ -16,7 +16,6 @@ SCORE = ["score", "-m", "single", "--truth", "{truth}"]
 TRAIN = ["train", "{run}", "-o", "out"]
 
 VALUES: dict[str, tuple[list[str], list[str]]] = {
-    "no output": (["select", "{images}", "-m", "single"], ["--out"]),
     "a method that is none": (["select", "{images}", "-m", "singel", "-o", "out"], ["singel", "single"]),
     "an empty method": (["select", "{images}", "-m", "", "-o", "out"], ["method"]),
     "a method file that is none": (["select", "{images}", "-m", "no.py:A", "-o", "out"], ["no.py"]),

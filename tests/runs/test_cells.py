@@ -218,7 +218,7 @@ def test_a_cell_that_fails_fails_alone_and_is_repeated_alone(setup, tmp_path, mo
     assert ended[-1][-1] == pytest.approx(sum(cell.x for _, _, cell, _ in ended if not isinstance(cell, MissingCell)))
     page = (tmp_path / "c" / "report.html").read_text()
     assert "heu-type seed 1: RuntimeError: no luck" in page
-    assert "`sidequest compare digits` repeats what is missing" in page
+    assert "<code>sidequest compare digits</code> repeats what is missing" in page
     monkeypatch.setattr(cells, "train_once", real)
     trainings.clear()
     whole = compare(setup, {"heu-type": {}}, [0, 1, 2], tmp_path / "c")

@@ -11,14 +11,7 @@ from sidequest.paths import shown, what_is_at
 from sidequest.recipe import Recipe
 from sidequest.records.comparisons import Comparison, Outcome, PrimariesTable, Row
 from sidequest.records.fits import FitRecord
-from sidequest.records.runs import (
-    ExamplesRecord,
-    ExampleTask,
-    FactsRecord,
-    RunRecord,
-    ScoresRecord,
-    SelectionRecord,
-)
+from sidequest.records.runs import ExamplesRecord, ExampleTask, FactsRecord, RunRecord, ScoresRecord, SelectionRecord
 from sidequest.records.verdicts import best_row
 
 

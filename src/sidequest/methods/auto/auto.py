@@ -38,7 +38,7 @@ from sidequest.methods.auto.rows import PARTS, RANKING_PART, best_first, planned
 from sidequest.methods.auto.stages import beside, best_change, guard_of, held, shares_of, with_rows
 from sidequest.methods.auto.words import evidence, evidence_of_rows, verdict
 from sidequest.methods.base import Method, Plan
-from sidequest.methods.similarity.ranking import Ranking, RankingState
+from sidequest.methods.similarity.ranking import Ranking, RowRankingState
 from sidequest.methods.similarity.row_sampling import pack, unpack
 from sidequest.recipe import Phase, Recipe
 from sidequest.settings import Settings
@@ -171,7 +171,7 @@ class Auto(Method[AutoSettings, AutoState]):
             if state.ranked:
                 return self._add(state, now)
             if now.length >= LEAST and self._ranking(state) is not None:
-                return state.model_copy(update={"ranking": RankingState()})
+                return state.model_copy(update={"ranking": RowRankingState()})
             state = state.model_copy(update={"no_rows": "it costs more than the budget has left for it"})
         if "shares" in budgets and "shares" not in done:
             now = self._round(state, "shares", shares_of(choice))

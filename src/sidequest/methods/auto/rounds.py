@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from sidequest.methods.auto.arms import Arm
 from sidequest.methods.auto.decision import Gain, gains
 from sidequest.methods.base import Plan, State
-from sidequest.methods.similarity.ranking import RankingState
+from sidequest.methods.similarity.ranking import RowRankingState
 from sidequest.recipe import Subset
 
 Stage = Literal["probe", "confirm", "rows", "shares", "guard"]
@@ -83,7 +83,7 @@ class AutoState(State):
     beside: float = 1.0
     looks: float = 0.0
     related: dict[str, float] = {}
-    ranking: RankingState | None = None
+    ranking: RowRankingState | None = None
     ranked: dict[str, str] = {}
     no_rows: str = ""
     rounds: list[Round] = []

@@ -16,7 +16,7 @@ from sidequest.learning.protocol import Discrimination, Learner, RankedChunk, Ta
 from sidequest.methods.base import State
 
 
-class RankingState(State):
+class RowRankingState(State):
     """How far a ranking has come. trained: what the discriminator came to. chunks, ranked: chunks and rows ranked so
     far. seconds: how long they took."""
 
@@ -26,7 +26,7 @@ class RankingState(State):
     seconds: float = 0.0
 
 
-RankingT = TypeVar("RankingT", bound=RankingState)
+RankingT = TypeVar("RankingT", bound=RowRankingState)
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Ranking:
         size = self.discrimination.chunk
         return [(name, chunk) for name, rows in self.rows.items() for chunk in range(-(-rows // size))]
 
-    def is_done(self, at: RankingState) -> bool:
+    def is_done(self, at: RowRankingState) -> bool:
         return at.trained is not None and at.chunks == len(self.chunks)
 
     def step(self, at: RankingT, learner: Learner) -> RankingT:
@@ -54,7 +54,7 @@ class Ranking:
         seconds = at.seconds + learner.meter.seconds - before
         return at.model_copy(update={"chunks": at.chunks + 1, "ranked": at.ranked + rows, "seconds": seconds})
 
-    def ahead(self, at: RankingState) -> list[RankedChunk]:
+    def ahead(self, at: RowRankingState) -> list[RankedChunk]:
         """Chunks that are still to be ranked; none before there is a discriminator."""
         if at.trained is None:
             return []

@@ -25,7 +25,7 @@ import numpy as np
 from pydantic import Field
 
 from sidequest.learning.protocol import Discrimination, Learner, Piece, TaskDiscriminator
-from sidequest.methods.similarity.ranking import Ranking, RankingState
+from sidequest.methods.similarity.ranking import Ranking, RowRankingState
 from sidequest.methods.similarity.row_sampling import RowSampling, SamplingSettings, SamplingState, random_order
 from sidequest.numerics.principal_components import principal_components
 from sidequest.numerics.top import top_positions
@@ -50,7 +50,7 @@ class SimilaritySettings(SamplingSettings):
     chunk: int = Field(8192, ge=1)
 
 
-class SimilarityState(SamplingState, RankingState):
+class SimilarityState(SamplingState, RowRankingState):
     """Rows that are ranked, then drawn."""
 
 
