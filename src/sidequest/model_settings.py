@@ -68,7 +68,8 @@ class HfSettings(EncoderSettings):
         encoder was trained for it (sentence-transformers), else `native`.
     pairing: two texts as one sequence (`cross`) or each by itself (`bi`); the head then reads u, v, u⋆v, |u − v| and their
         cosine.
-    start: heads start at the regularised read-out of the untouched encoder, or at `random`.
+    start: heads start at the regularised read-out of the untouched encoder, or at `random`; `auto` is `random` for tags, whose
+        read-outs have learned the words of few sentences by heart, else `readout`.
     precision: of training; `auto` is bfloat16 where the device computes in it, evaluation is always float32.
     dropout: None: the encoder's own.
     lora: train low-rank adapters instead of the encoder: `r`, `alpha`, `dropout`, `targets`.
@@ -79,7 +80,7 @@ class HfSettings(EncoderSettings):
     freeze: int = Field(0, ge=0)
     pooling: Literal["auto", "native", "mean"] = "auto"
     pairing: Literal["auto", "cross", "bi"] = "auto"
-    start: Literal["readout", "random"] = "readout"
+    start: Literal["auto", "readout", "random"] = "auto"
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     dropout: float | None = Field(None, ge=0, lt=1)
     lora: LoraSettings | None = None

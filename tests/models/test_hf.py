@@ -11,7 +11,7 @@ import transformers
 from sidequest.errors import DataError, SettingsError
 from sidequest.model_settings import HfSettings, LoraSettings
 from sidequest.models import load
-from sidequest.models.base import IGNORE
+from sidequest.models.base import CHAINS, IGNORE
 from sidequest.models.hf import HfFamily
 from sidequest.models.native import auto_class
 from sidequest.tasks.examples import Examples
@@ -82,7 +82,7 @@ def test_the_base_is_shared_and_held_once(architecture, encoders):
     for native in model.natives.values():
         assert getattr(native, native.base_model_prefix) is model.base
         assert ids <= {id(parameter) for parameter in native.parameters()}
-    assert len(list(model.parameters())) == len(model.state_dict())
+    assert len(list(model.parameters())) == len([name for name in model.state_dict() if not name.startswith(CHAINS)])
     assert not any(parameter.is_meta for parameter in model.parameters())
     moved = model.to(torch.float64)
     assert all(p.dtype == torch.float64 for native in moved.natives.values() for p in native.parameters())
@@ -103,6 +103,17 @@ def test_a_head_depends_on_seed_and_task_alone(architecture, start, encoders):
     assert drawn == any(not torch.equal(head[name], value) for name, value in other.heads[key].named_parameters())
     base = dict(among.base.named_parameters())
     assert all(torch.equal(value, base[name]) for name, value in alone.base.named_parameters())
+
+
+def test_tags_start_at_random_and_other_heads_at_their_read_out(encoders):
+    heads = {
+        start: family_of(encoders(), ("one", "tags"), start=start).build(5).heads
+        for start in ("auto", "random", "readout")
+    }
+    for key, expected, other in (("task:one", "readout", "random"), ("task:tags", "random", "readout")):
+        state = heads["auto"][key].state_dict()
+        assert all(torch.equal(value, heads[expected][key].state_dict()[name]) for name, value in state.items())
+        assert any(not torch.equal(value, heads[other][key].state_dict()[name]) for name, value in state.items())
 
 
 def test_building_leaves_the_global_random_state_alone(encoders):

@@ -33,7 +33,7 @@ TASKS = {
 
 def family_of(encoder, *names: str, **settings) -> HfFamily:
     tasks = [TASKS[name] for name in names]
-    return HfFamily(Suite.of(tasks[0], tasks[1:]), HfSettings(encoder=str(encoder), **settings))
+    return HfFamily(Suite.of(tasks[0], tasks[1:]), HfSettings(encoder=str(encoder), **{"start": "readout"} | settings))
 
 
 def logits_of(model, family: HfFamily, name: str) -> torch.Tensor:

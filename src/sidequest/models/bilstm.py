@@ -3,7 +3,7 @@
 The states of all layers stand side by side, standardised feature by feature, and are projected to one vector per token; then an
 LSTM in both directions. Tagging reads each word's state; other tasks pool over the tokens and combine pairs as in AutoSeM's
 Eq. 1, and add the result to a linear read-out of the text's mean states, which starts at its solution (see `direct_path`).
-Everything but heads and read-outs is shared.
+Everything but heads and read-outs is shared. A word's predicted tag also depends on those beside it (see `tag_chain`).
 
 The means and deviations are those of the primary's train rows, for all tasks alike, so that tasks share what they learn; they are
 part of the exported model.
@@ -30,6 +30,7 @@ from sidequest.models.direct_path import (
 )
 from sidequest.models.frozen import Standardised, combine, combined_width
 from sidequest.models.heads import answers
+from sidequest.models.tag_chain import TagChains
 from sidequest.models.tokenising import has_pairs
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Form, Objective
@@ -50,7 +51,7 @@ class BiLstmModel(MultiTaskModel):
             self.project = nn.Linear(layers * width, PROJECTED)
             between = rate if depth > 1 else 0.0  # torch warns about a rate that has no place to act
             self.lstm = nn.LSTM(PROJECTED, hidden, depth, bidirectional=True, dropout=between)
-        self.heads, self.direct = nn.ModuleDict(), nn.ModuleDict()
+        self.heads, self.direct, self.chains = nn.ModuleDict(), nn.ModuleDict(), TagChains(suite.tasks.values())
         for task in suite.tasks.values():
             key, entering = head_key(task.name), combined_width(task, 2 * hidden)
             if task.form == Form.TOKENS:
@@ -85,6 +86,9 @@ class BiLstmModel(MultiTaskModel):
         features = text_features(vectors[batch["first"]], vectors[batch["second"]] if "second" in batch else None)
         logits = self.direct[head_key(task)](features) + head(self.dropout(combine(u, v)))
         return answers(logits, objective, batch)
+
+    def refined(self, task: str, logits: Tensor, batch: Batch) -> Tensor:
+        return self.chains.refined(task, logits, batch)
 
 
 def _means(states: Tensor, lengths: Tensor) -> Tensor:

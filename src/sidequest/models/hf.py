@@ -164,7 +164,7 @@ class HfFamily(Family):
         if self.settings.lora is not None:
             add_adapters(base, self.settings.lora, seed)
         freeze_layers(base, self.settings.freeze)
-        model = HfModel(base, self.settings.precision)
+        model = HfModel(base, self.settings.precision, tasks)
         for task in tasks:
             if native := natives.get(task.name):
                 model.add_native(task, native, attach(native, base, seed, task.name))
@@ -172,8 +172,8 @@ class HfFamily(Family):
                 with seeded(seed, "head", task.name):
                     width = base.config.hidden_size * (4 if self.apart(task) else 1) + self.apart(task)
                     model.add_head(task, LinearHead(width, task.outputs, self._dropout()))
-        if self.settings.start == "readout":
-            for task in tasks:
+        for task in tasks:
+            if self.settings.start == "readout" or (self.settings.start == "auto" and task.form != Form.TOKENS):
                 self._start(model, task, seed)
         return model
 
@@ -211,6 +211,7 @@ class HfFamily(Family):
             preparation = place
             if not self._linear(task):
                 save_native(model.natives[task.name], base, task, scale, place)
+                hf_export.save_chain(model, task, place)
                 loads_with = f"transformers.{auto_class(task)}"
             else:
                 head = model.heads[head_key(task.name)]
@@ -255,8 +256,9 @@ class HfFamily(Family):
                 directory, dtype=torch.float32, use_safetensors=True
             )
         prefix = native.base_model_prefix
-        model = HfModel(getattr(native, prefix), self.settings.precision)
+        model = HfModel(getattr(native, prefix), self.settings.precision, [task])
         model.add_native(task, native, {name: child for name, child in native.named_children() if name != prefix})
+        hf_export.load_chain(model, directory)
         return model.eval()
 
     def fingerprint(self) -> str:

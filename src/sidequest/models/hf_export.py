@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from sidequest.errors import SettingsError
+from sidequest.files import write_atomically
 from sidequest.models.base import TargetScale, head_key
 from sidequest.models.encoders import quiet_transformers
 from sidequest.models.hf_model import HfModel, LinearHead
@@ -25,6 +26,7 @@ from sidequest.models.saved import ENCODER, WEIGHTS, write_weights
 from sidequest.tasks.task import Form, Objective, Task
 
 TOKEN_CLASS = "AutoModelForTokenClassification"
+TAG_CHAIN = "tag_chain.safetensors"
 
 
 def token_classifier(task: Task, base_config: Any) -> Native | None:
@@ -64,9 +66,26 @@ def load_token_classifier(task: Task, directory: Path, precision: str) -> HfMode
     assert layer is not None
     head = LinearHead(layer.in_features, task.outputs, 0.0)
     head.classifier.load_state_dict(layer.state_dict())
-    model = HfModel(getattr(native, native.base_model_prefix), precision)
+    model = HfModel(getattr(native, native.base_model_prefix), precision, [task])
     model.add_head(task, head)
     return model.eval()
+
+
+def save_chain(model: HfModel, task: Task, directory: Path) -> None:
+    """Which tag follows which: what transformers has no place for."""
+    if (key := head_key(task.name)) in model.chains:
+        state = model.chains[key].state_dict()
+        write_atomically(directory / TAG_CHAIN, save({name: value.cpu() for name, value in state.items()}))
+
+
+def load_chain(model: HfModel, directory: Path) -> None:
+    """Directories of earlier versions have none: there a word's tag is its own best."""
+    for chain in model.chains.values():
+        if (path := directory / TAG_CHAIN).is_file():
+            try:
+                chain.load_state_dict(load_file(path))
+            except RuntimeError:
+                raise SettingsError(f"{path}: not of the tags that {directory.name}'s card has") from None
 
 
 def save_apart(head: nn.Module, base: Any, task: Task, directory: Path) -> None:
@@ -127,10 +146,15 @@ def how_to_load(task: Task, loads_with: str, max_length: int) -> str:
             'attended = inputs["attention_mask"][..., None]',
             "logits = (logits * attended).sum(1) / attended.sum(1)  # the mean over a text's tokens",
         ]
+    if words:
+        code += ["tags = logits.argmax(-1)  # of each word by itself, at its first sub-token"]
     note = [
         "",
         "The class is a token classifier because the head reads the mean of a text's states: average its logits.",
     ]
-    return "\n".join(
-        [*lines, "With transformers:", "", *code, "```", *(note if name == TOKEN_CLASS and not words else []), ""]
-    )
+    if words:
+        note = [
+            "",
+            f"sidequest also weighs which tag follows which (`{TAG_CHAIN}`): its tags are those of a whole sentence.",
+        ]
+    return "\n".join([*lines, "With transformers:", "", *code, "```", *(note if name == TOKEN_CLASS else []), ""])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -12,6 +13,7 @@ from sidequest.models.base import Batch, MultiTaskModel, head_key
 from sidequest.models.devices import computes_bf16
 from sidequest.models.heads import answers
 from sidequest.models.native import Native
+from sidequest.models.tag_chain import TagChains
 from sidequest.models.tuning import layers_above
 from sidequest.tasks.task import Objective, Task
 
@@ -71,10 +73,11 @@ class HfModel(MultiTaskModel):
     """`base` and `heads` hold every parameter once. The native models that join them are kept unregistered: each of them
     contains the base, which would otherwise be in the state dict once per task."""
 
-    def __init__(self, base: nn.Module, precision: str) -> None:
+    def __init__(self, base: nn.Module, precision: str, tasks: Iterable[Task] = ()) -> None:
         super().__init__()
         self.base = base
         self.heads = nn.ModuleDict()
+        self.chains = TagChains(tasks)
         self.precision = precision
         self.bf16_evaluation = False  # float32, as an export predicts; whoever ranks many rows may choose otherwise
         self.objectives: dict[str, Objective] = {}
@@ -110,6 +113,9 @@ class HfModel(MultiTaskModel):
                 states = self.base(**inputs).last_hidden_state
             logits = self.heads[head_key(task)](states.float(), batch)  # a cosine in bfloat16 would have two digits
         return answers(logits, self.objectives[task], batch)
+
+    def refined(self, task: str, logits: Tensor, batch: Batch) -> Tensor:
+        return self.chains.refined(task, logits, batch)
 
     def _native_logits(self, task: str, native: Native, inputs: dict[str, Tensor]) -> Tensor:
         if self.objectives[task] == Objective.CHOICE:

@@ -155,7 +155,8 @@ def logits_of(member: Member, rows: Examples, batch_size: int = 128) -> Ragged:
     parts, lengths = [], []
     for start in range(0, len(order), batch_size):
         batch = inputs.collate(order[start : start + batch_size])
-        logits = member.model(task.name, {name: tensor.to(device) for name, tensor in batch.items()}).cpu().double()
+        there = {name: tensor.to(device) for name, tensor in batch.items()}
+        logits = member.model.refined(task.name, member.model(task.name, there), there).cpu().double()
         if task.objective == Objective.TAGGING:
             logits = logits[batch["words"]]
             lengths.append(batch["words"].sum(1).numpy())

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from sidequest.errors import SettingsError, unknown
 from sidequest.files import check_files, file_digests, read_json, write_atomically
 from sidequest.model_settings import AnyModelSettings, ModelSettings
-from sidequest.models.base import TargetScale, head_key
+from sidequest.models.base import CHAINS, TargetScale, head_key
 from sidequest.models.encoders import Encoder
 from sidequest.paths import what_is_at
 from sidequest.records.base import Part, Record
@@ -245,8 +245,8 @@ def write_weights(directory: Path, state: Mapping[str, Tensor]) -> None:
 
 
 def task_state(model: nn.Module, task: str) -> dict[str, Tensor]:
-    """The parameters that one task's predictions need: everything shared, and this task's head."""
-    groups = ("heads.", "direct.")
+    """The parameters that one task's predictions need: everything shared, and what is this task's own."""
+    groups = ("heads.", "direct.", CHAINS)
     mine = tuple(f"{group}{head_key(task)}." for group in groups)
     return {
         name: value

@@ -210,7 +210,7 @@ class TorchLearner(RowByRow):
             found = []
             for positions in batches[self.processes.rank :: self.processes.size]:
                 batch = self.to_device(inputs.collate(chosen[positions]))
-                found.append(read(self.model(task, batch), batch))
+                found.append(read(self.model.refined(task, self.model(task, batch), batch), batch))
             found = self.processes.gather(found)
             count.evaluations += 1
             count.evaluated_examples += len(chosen)
