@@ -7,10 +7,13 @@
 
 What is compared, decided before anything was trained:
 
-- The seed draws the labelled rows (and every contender's initial weights and order). All contenders see the same rows: sidequest
-  trains on *train* and chooses on *select*, which is carved out of the labelled rows; an alternative learns from both.
+- The seed draws the labelled rows (and every contender's initial weights and order). An alternative learns from all of them, and
+  so does sidequest's `final-…` (`sidequest train --all-rows`); its others train on *train* and choose on *select*, carved out of
+  the labelled rows, as it must be where methods are compared.
 - Every contender is judged on the same *report* rows, which are the same for all seeds (embedded primaries draw theirs, too).
-- sidequest's kind is the one with the best mean on *select*; the alternative is the best on *report*, which favours it.
+- sidequest's kind is the one that docs/models.md advises for the form of the task (`pooled` for texts, pairs and choices,
+  `bilstm` for tags, `convnet` for images); one more table has the kind with the best mean on *select*. The alternative is the
+  best on *report*, which favours it.
 - "below": the mean of the differences, paired by seed, is negative by more than one standard error.
 
 A cell (primary, contender, seed) is kept in a journal under the content of the rows and the contender's settings; sidequest's own
@@ -29,7 +32,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
-from strength_parts.contenders import ALTERNATIVES, CONTENDERS, FINAL, OWN, TUNED, Contender
+from strength_parts.contenders import ALTERNATIVES, CONTENDERS, KINDS, Contender
 from strength_parts.journal import Cell, Journal, cell_key, published
 from strength_parts.primaries import PRIMARIES, SMALL, Primary, available, content, data_directory
 from strength_parts.table import as_json, entries, markdown
@@ -107,10 +110,12 @@ def page(table: str, contenders: Sequence[Contender], seeds: int, *, known: bool
         "",
         f"{made} on {datetime.date.today().isoformat()}, up to {seeds} seeds.",
         "Mean ± standard deviation over the seeds, which draw the labelled rows; an empty cell has not been computed.",
-        "sidequest learns from *train* and chooses on *select*; an alternative learns from both, as `final-…` does.",
+        "An alternative learns from all labelled rows, as `final-…` does; sidequest's others learn from *train* and choose on "
+        "*select*.",
         "The rows of *report* are the same for all.",
-        "sidequest's kind is the one that is best on *select*, the alternative the one that is best on *report*.",
-        "`final-…` has no score on *select*, having learned from it: its kind is the one that is best there without these rows.",
+        "sidequest's kind is the one that [models](models.md) advises: `pooled` for texts, pairs and choices, `bilstm` for tags, "
+        "`convnet` for images; the last table of verdicts has the one that is best on *select*.",
+        "The alternative is the one that is best on *report*.",
         '"Below" means by more than one standard error of the difference paired by seed.',
         "Seconds are of one core, without encoding.",
         *(["Cells may be of different versions of the training code (`--known`)."] if known else []),
@@ -203,14 +208,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for each in journal.cells()
             if each.code == options.code and each.primary in names and each.seed < seeds
         ]
-    names_of = [[each.name for each in group] for group in (OWN, TUNED, FINAL, ALTERNATIVES)]
+    rivals = [each.name for each in ALTERNATIVES]
     table = {name: found for name, found in entries(cells).items() if found}
     table = {primary.name: table[primary.name] for primary in primaries if primary.name in table}
-    text = markdown(table, *names_of)
+    text = markdown(table, KINDS, rivals)
     print(f"\n{text}")
     if options.output is not None:
         write_atomically(options.output, page(text, contenders, seeds, known=options.known).encode())
-        numbers = json.dumps(as_json(table, *names_of), indent=2)
+        numbers = json.dumps(as_json(table, KINDS, rivals), indent=2)
         write_atomically(options.output.with_suffix(".json"), numbers.encode())
     return 0
 

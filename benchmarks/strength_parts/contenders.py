@@ -16,7 +16,7 @@ from sidequest.tasks.task import Form, Objective, Task
 from strength_parts import plain
 from strength_parts.finetuned import FineTuning, setfit
 from strength_parts.primaries import FEW, SETFIT
-from strength_parts.table import FINAL_PREFIX
+from strength_parts.table import Kinds
 
 WORDS = (Form.TEXT, Form.PAIR, Form.CHOICES, Form.TOKENS)
 
@@ -112,10 +112,11 @@ def _own(kind: str, forms: tuple[Form, ...], about: str, tune: int = 0, all_rows
         trained = train_recipe(setup, recipe, seed, all_rows=all_rows)
         return Outcome(trained.report, trained.select.get(task.metric))
 
-    name = f"tuned-{kind}" if tune else f"{FINAL_PREFIX}{kind}" if all_rows else kind
+    name = "final-" * all_rows + "tuned-" * (tune > 0) + kind
     return Contender(name, about, lambda task: task.form in forms, run, settings, ours=True, warm=warm)
 
 
+# In the order of the advice of docs/models.md: what judges sidequest is the first kind that fits, whatever *select* says.
 SENTENCES = (Form.TEXT, Form.PAIR, Form.CHOICES)
 OWN = (
     _own("pooled", SENTENCES, "`single` over frozen sentence vectors"),
@@ -127,17 +128,23 @@ OWN = (
 TRAININGS = 12
 TUNED = (
     _own("pooled", SENTENCES, f"`single` over frozen sentence vectors, tuned by {TRAININGS} trainings", TRAININGS),
-    _own("bilstm", WORDS, f"`single` over frozen token states, tuned by {TRAININGS} trainings", TRAININGS),
+    _own("bilstm", (Form.TOKENS,), f"`single` over frozen token states, tuned by {TRAININGS} trainings", TRAININGS),
     _own("convnet", (Form.IMAGE,), f"`single` with a convolutional network, tuned by {TRAININGS} trainings", TRAININGS),
 )
 
-# These have no scores on *select*: among several, the kind is chosen by its training without these rows (`table.on_select`).
+# These have no scores on *select*, having learned from it.
 ALL = "`single`, learning from *train* and *select* (`sidequest train --all-rows`)"
 FINAL = (
     _own("pooled", SENTENCES, f"{ALL}, over frozen sentence vectors", all_rows=True),
     _own("bilstm", (Form.TOKENS,), f"{ALL}, over frozen token states", all_rows=True),
     _own("hf", WORDS, f"{ALL}, fine-tuning", all_rows=True),
     _own("convnet", (Form.IMAGE,), f"{ALL}, with a convolutional network", all_rows=True),
+)
+# With the settings that `tuned-…` found, which are kept: the seconds are those of what comes after.
+FINAL_TUNED = (
+    _own("pooled", SENTENCES, "`tuned-pooled`, learning from *train* and *select*", TRAININGS, all_rows=True),
+    _own("bilstm", (Form.TOKENS,), "`tuned-bilstm`, learning from *train* and *select*", TRAININGS, all_rows=True),
+    _own("convnet", (Form.IMAGE,), "`tuned-convnet`, learning from *train* and *select*", TRAININGS, all_rows=True),
 )
 
 
@@ -196,4 +203,5 @@ ALTERNATIVES = (
     ),
 )
 
-CONTENDERS = (*OWN, *TUNED, *FINAL, *ALTERNATIVES)
+CONTENDERS = (*OWN, *TUNED, *FINAL, *FINAL_TUNED, *ALTERNATIVES)
+KINDS = Kinds(*([each.name for each in group] for group in (OWN, TUNED, FINAL, FINAL_TUNED)))

@@ -6,12 +6,12 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from strength_parts.journal import Cell
 
 Scores = Mapping[int, float]  # by seed
-FINAL_PREFIX = "final-"  # of a kind that learns from *select*, too
+Choose = Literal["advised", "select"]
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Verdict:
-    """sidequest's kind that is best on *select* against the alternative that is best on *report*: the comparison is hard on
-    sidequest twice, because the alternative is chosen by the score that judges it."""
+    """One kind of sidequest's, chosen without a look at *report*, against the alternative that is best on *report*: this is hard
+    on sidequest, because the alternative is chosen by the score that judges it."""
 
     primary: str
     ours: Entry
@@ -88,33 +88,19 @@ def complete(rivals: Iterable[Entry]) -> list[Entry]:
     return [entry for entry in every if len(entry.cells) == most]
 
 
-def on_select(found: Mapping[str, Entry], name: str) -> float:
-    """The mean on *select* that chooses among kinds; of a final model, which has learned from these rows, that of the training
-    without them."""
-    entry = found.get(name.removeprefix(FINAL_PREFIX))
-    return -math.inf if entry is None else entry.select
+def best_kind(found: Mapping[str, Entry], own: Sequence[str], choose: Choose = "advised") -> Entry | None:
+    """advised: the first of `own` that there is, whose order is the advice of docs/models.md. select: the one with the best mean
+    on *select*; a tie goes to the one listed first. *Report* has no part in either."""
+    kinds = [found[name] for name in own if name in found]
+    if choose == "advised":
+        return kinds[0] if kinds else None
+    return max(complete(kinds), key=lambda entry: entry.select, default=None)
 
 
-def best_kind(found: Mapping[str, Entry], own: Sequence[str]) -> Entry | None:
-    """The kind with the best mean on *select*; *report* has no part in it. A tie goes to the one listed first."""
-    kinds = complete(found[name] for name in own if name in found)
-    return max(kinds, key=lambda entry: on_select(found, entry.contender), default=None)
-
-
-def without_final_model(table: Table, own: Sequence[str], final: Sequence[str]) -> dict[str, str]:
-    """The kind that is best on *select*, by primary, where its final model is missing and that of another kind stands for it."""
-    out = {}
-    for primary, found in table.items():
-        best, finals = best_kind(found, own), complete(found[name] for name in final if name in found)
-        if best is not None and finals and FINAL_PREFIX + best.contender not in [each.contender for each in finals]:
-            out[primary] = best.contender
-    return out
-
-
-def verdicts(table: Table, own: Sequence[str], others: Sequence[str]) -> list[Verdict]:
+def verdicts(table: Table, own: Sequence[str], others: Sequence[str], choose: Choose = "advised") -> list[Verdict]:
     out = []
     for primary, found in table.items():
-        ours = best_kind(found, own)
+        ours = best_kind(found, own, choose)
         rivals = complete(found[name] for name in others if name in found)
         if ours is None or not rivals:
             continue
@@ -123,11 +109,11 @@ def verdicts(table: Table, own: Sequence[str], others: Sequence[str]) -> list[Ve
     return out
 
 
-def overall(table: Table, own: Sequence[str], others: Sequence[str]) -> dict[str, float]:
+def overall(table: Table, own: Sequence[str], others: Sequence[str], choose: Choose = "advised") -> dict[str, float]:
     """Means over the primaries that have both: sidequest's chosen kind, the mean alternative, and the best alternative."""
     rows = []
     for found in table.values():
-        ours, rivals = best_kind(found, own), complete(found[name] for name in others if name in found)
+        ours, rivals = best_kind(found, own, choose), complete(found[name] for name in others if name in found)
         if ours is not None and rivals:
             means = [rival.mean for rival in rivals]
             rows.append((ours.mean, statistics.fmean(means), max(means)))
@@ -137,26 +123,40 @@ def overall(table: Table, own: Sequence[str], others: Sequence[str]) -> dict[str
     return dict(zip(names, map(statistics.fmean, zip(*rows, strict=True)), strict=True))
 
 
-def markdown(
-    table: Table, own: Sequence[str], tuned: Sequence[str], final: Sequence[str], others: Sequence[str]
-) -> str:
-    """Scores, verdicts with the defaults, with tuning and of final models that learn from all labelled rows, seconds."""
-    columns = [name for name in (*own, *tuned, *final, *others) if any(name in found for found in table.values())]
+@dataclass(frozen=True)
+class Kinds:
+    """Names of sidequest's contenders by how they learn, in the order of the advice: from *train* with the defaults or tuned, and
+    from all labelled rows likewise."""
+
+    own: Sequence[str]
+    tuned: Sequence[str]
+    final: Sequence[str]
+    final_tuned: Sequence[str]
+
+    def sections(self) -> dict[str, tuple[str, Sequence[str], Choose]]:
+        """By the key of the numbers' file: a title, the kinds, and how one of them is chosen."""
+        return {
+            "final_verdicts": ("sidequest, from all labelled rows", self.final, "advised"),
+            "final_tuned_verdicts": ("sidequest, tuned, from all labelled rows", self.final_tuned, "advised"),
+            "verdicts": ("sidequest, from *train* alone", self.own, "advised"),
+            "tuned_verdicts": ("sidequest, tuned, from *train* alone", self.tuned, "advised"),
+            "select_verdicts": ("sidequest, from *train* alone, the kind chosen on *select*", self.own, "select"),
+        }
+
+
+def markdown(table: Table, kinds: Kinds, others: Sequence[str]) -> str:
+    """Scores, a table of verdicts for each way to learn, seconds."""
+    mine = (*kinds.own, *kinds.tuned, *kinds.final, *kinds.final_tuned)
+    columns = [name for name in (*mine, *others) if any(name in found for found in table.values())]
     lines = [_line(["primary", "labelled / report", "metric", *columns]), _rule(3 + len(columns))]
     for primary, found in table.items():
         cell = next(iter(next(iter(found.values())).cells.values()))
         rows = f"{cell.rows['train']} + {cell.rows['select']} / {cell.rows['report']}"
         lines.append(_line([primary, rows, cell.metric, *(_score(found.get(name)) for name in columns)]))
-    for title, kinds, new in (
-        ("sidequest", own, own),
-        ("sidequest, tuned", [*own, *tuned], tuned),
-        ("sidequest, from all labelled rows", final, final),
-    ):
-        if new == own or set(new) & set(columns):
-            lines += ["", *_verdict_lines(table, title, kinds, others)]
-    if missing := without_final_model(table, own, final):
-        named = ", ".join(f"{primary} (`{kind}`)" for primary, kind in missing.items())
-        lines += [f"Here the kind that is best on *select* has no final model, and another stands for it: {named}."]
+    for title, own, choose in kinds.sections().values():
+        judged = verdicts(table, own, others, choose)
+        if judged:
+            lines += ["", *_verdict_lines(title, judged), "", _means(overall(table, own, others, choose))]
     lines += ["", _line(["seconds per cell", *columns]), _rule(1 + len(columns))]
     for primary, found in table.items():
         seconds = [f"{found[name].seconds:.1f}" if name in found else "" for name in columns]
@@ -164,20 +164,21 @@ def markdown(
     return "\n".join(lines) + "\n"
 
 
-def _verdict_lines(table: Table, title: str, kinds: Sequence[str], others: Sequence[str]) -> list[str]:
+def _verdict_lines(title: str, judged: Sequence[Verdict]) -> list[str]:
     lines = [_line(["primary", "kind", title, "best alternative", "its score", "difference", "verdict"]), _rule(7)]
-    for each in verdicts(table, kinds, others):
+    for each in judged:
         difference = f"{each.difference:+.3f} ± {each.standard_error:.3f}"
         verdict = "**below**" if each.below else "not below"
         scores = [_score(each.ours), each.best.contender, _score(each.best)]
         lines.append(_line([each.primary, each.ours.contender, *scores, difference, verdict]))
-    means = [f"{name} {value:.3f}" for name, value in overall(table, kinds, others).items()]
-    return [*lines, "", f"Mean over the primaries: {', '.join(means)}."]
+    return lines
 
 
-def as_json(
-    table: Table, own: Sequence[str], tuned: Sequence[str], final: Sequence[str], others: Sequence[str]
-) -> dict[str, Any]:
+def _means(means: Mapping[str, float]) -> str:
+    return f"Mean over these primaries: {', '.join(f'{name} {value:.3f}' for name, value in means.items())}."
+
+
+def as_json(table: Table, kinds: Kinds, others: Sequence[str]) -> dict[str, Any]:
     return {
         "scores": {
             primary: {
@@ -191,15 +192,16 @@ def as_json(
             }
             for primary, found in table.items()
         },
-        "verdicts": _verdict_json(table, own, others),
-        "tuned_verdicts": _verdict_json(table, [*own, *tuned], others),
-        "final_verdicts": _verdict_json(table, final, others),
-        "overall": overall(table, own, others),
+        **{
+            key: _verdict_json(verdicts(table, own, others, choose))
+            for key, (_, own, choose) in kinds.sections().items()
+        },
+        "overall": overall(table, kinds.final, others),
         "cells": [asdict(cell) for found in table.values() for each in found.values() for cell in each.cells.values()],
     }
 
 
-def _verdict_json(table: Table, kinds: Sequence[str], others: Sequence[str]) -> list[dict[str, Any]]:
+def _verdict_json(judged: Sequence[Verdict]) -> list[dict[str, Any]]:
     return [
         {
             "primary": each.primary,
@@ -209,7 +211,7 @@ def _verdict_json(table: Table, kinds: Sequence[str], others: Sequence[str]) -> 
             "standard_error": _finite(each.standard_error),
             "below": each.below,
         }
-        for each in verdicts(table, kinds, others)
+        for each in judged
     ]
 
 

@@ -58,29 +58,28 @@ def test_the_kind_is_chosen_on_select_and_the_alternative_on_report() -> None:
 
     cells = [cell("pooled", 0, score=0.2, select=0.9), cell("hf", 0, score=0.8, select=0.3)]
     cells += [cell("probe", 0, 0.5), cell("cosine", 0, 0.6)]
-    verdict = verdicts(entries(cells), ["pooled", "hf"], ["cosine", "probe"])[0]
+    verdict = verdicts(entries(cells), ["pooled", "hf"], ["cosine", "probe"], "select")[0]
     assert (verdict.ours.contender, verdict.best.contender) == ("pooled", "cosine")
     swapped = [replace(each, select=None if each.select is None else 1.2 - each.select) for each in cells]
-    assert verdicts(entries(swapped), ["pooled", "hf"], ["cosine", "probe"])[0].ours.contender == "hf"
+    assert verdicts(entries(swapped), ["pooled", "hf"], ["cosine", "probe"], "select")[0].ours.contender == "hf"
 
 
-def test_a_final_model_has_the_kind_that_is_best_on_select_without_its_rows() -> None:
-    from strength_parts.table import entries, markdown, verdicts, without_final_model
+def test_the_advised_kind_is_the_first_that_fits_whatever_select_and_report_say() -> None:
+    from strength_parts.table import Kinds, entries, markdown, verdicts
 
-    own, final = ["bilstm", "hf"], ["final-bilstm", "final-hf"]
-    cells = [cell("bilstm", 0, 0.6, select=0.7), cell("hf", 0, 0.5, select=0.8), cell("probe", 0, 0.65)]
-    cells += [cell("final-bilstm", 0, 0.9), cell("final-hf", 0, 0.6)]
-    table = entries(cells)
-    assert verdicts(table, final, ["probe"])[0].ours.contender == "final-hf", "though the other is better on report"
-    assert not without_final_model(table, own, final)
-    swapped = entries([replace(each, select=None if each.select is None else 1 - each.select) for each in cells])
-    assert verdicts(swapped, final, ["probe"])[0].ours.contender == "final-bilstm"
-    partly = entries([each for each in cells if each.contender != "final-hf"])
-    assert verdicts(partly, final, ["probe"])[0].ours.contender == "final-bilstm"
-    assert without_final_model(partly, own, final) == {"p": "hf"}
-    said = "has no final model, and another stands for it: p (`hf`)."
-    assert said in markdown(partly, own, [], final, ["probe"])
-    assert said not in markdown(table, own, [], final, ["probe"])
+    cells = [cell("pooled", 0, 0.2, select=0.1), cell("hf", 0, 0.8, select=0.9), cell("probe", 0, 0.5)]
+    cells += [
+        cell("bilstm", 0, 0.3, 0.1, "tags"),
+        cell("hf", 0, 0.9, 0.9, "tags"),
+        cell("probe", 0, 0.5, primary="tags"),
+    ]
+    cells += [cell("final-pooled", 0, 0.7), cell("final-hf", 0, 0.1)]
+    table, own = entries(cells), ["pooled", "bilstm", "hf"]
+    assert [each.ours.contender for each in verdicts(table, own, ["probe"])] == ["pooled", "bilstm"]
+    assert [each.ours.contender for each in verdicts(table, own, ["probe"], "select")] == ["hf", "hf"]
+    shown = markdown(table, Kinds(own, [], ["final-pooled", "final-hf"], ["final-tuned-pooled"]), ["probe"])
+    assert "| p | final-pooled | 0.700 | probe | 0.500 | +0.200 ± nan | not below |" in shown
+    assert "tuned" not in shown, "a table without any cell is not shown"
 
 
 def test_the_overall_means_are_over_primaries_that_have_both_sides() -> None:
