@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time a name is import
     from sidequest.api.suites import Suite as Suite
     from sidequest.api.suites import load_suite as load_suite
     from sidequest.api.tasks import Task as Task
+    from sidequest.api.tuning import tune as tune
     from sidequest.errors import SidequestError as SidequestError
     from sidequest.methods.alphavil.alphavil import AlphaVIL as AlphaVIL
     from sidequest.methods.alphavil.diw import DIW as DIW
@@ -59,6 +60,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time a name is import
     from sidequest.runs.exports import export_recipe as export_recipe
     from sidequest.runs.setup import Setup as Setup
     from sidequest.runs.training import train_recipe as train_recipe
+    from sidequest.runs.tuning import Tuning as Tuning
     from sidequest.settings import Settings as Settings
     from sidequest.settings import TrainSettings as TrainSettings
     from sidequest.tasks.check import check_suite as check_suite
@@ -73,6 +75,7 @@ _HOMES = {
     "sidequest.api.results": ("ComparisonResult", "Selection"),
     "sidequest.api.suites": ("Suite", "load_suite"),
     "sidequest.api.tasks": ("Task",),
+    "sidequest.api.tuning": ("tune",),
     "sidequest.errors": ("SidequestError",),
     "sidequest.methods.alphavil.alphavil": ("AlphaVIL",),
     "sidequest.methods.alphavil.diw": ("DIW",),
@@ -97,6 +100,7 @@ _HOMES = {
     "sidequest.runs.exports": ("export_recipe",),
     "sidequest.runs.setup": ("Setup",),
     "sidequest.runs.training": ("train_recipe",),
+    "sidequest.runs.tuning": ("Tuning",),
     "sidequest.settings": ("Settings", "TrainSettings"),
     "sidequest.tasks.check": ("check_suite",),
     "sidequest.tasks.examples": ("Examples",),

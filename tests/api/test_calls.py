@@ -122,3 +122,37 @@ def test_what_is_wrong_is_one_message_before_any_work(suite, tmp_path, call, say
     with pytest.raises(SidequestError, match=re.escape(says)):
         call(suite, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_tuning_is_made_once_and_given_to_what_follows(suite, result, tmp_path, monkeypatch):
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+    found = sq.tune(suite, 2, progress=False)
+    assert (found.trainings, len(found.tried)) == (2, 2)
+    assert sq.tune(suite, 2, progress=False) == found
+    rate = found.model_copy(update={"chosen": {"train.learning_rate": 0.0042}})
+    rate.write(tmp_path / "tuning.json")
+    for given in (rate, tmp_path / "tuning.json", str(tmp_path / "tuning.json")):
+        chosen = sq.select(suite, "single", tune=given, directory=tmp_path / "run", progress=False)
+        assert chosen.setup.train.learning_rate == 0.0042
+        assert "shared by all methods" in chosen.setup.tuning
+    compared = sq.compare(suite, ["heu-type"], seeds=1, tune=rate, directory=tmp_path / "compared", progress=False)
+    assert compared.setup.train.learning_rate == 0.0042
+    assert (
+        sq.select(suite, "single", tune=2, directory=tmp_path / "other", progress=False).setup.tuning == found.summary
+    )
+    with pytest.raises(SidequestError, match="2 to 10000 trainings, found 1"):
+        sq.select(suite, "single", tune=1)
+    with pytest.raises(
+        SidequestError, match=r"tune: a number of trainings, a tuning or the file of one; found .*nowhere"
+    ):
+        sq.compare(suite, tune="nowhere.json")
+
+
+def test_a_final_model_is_tuned_by_itself(result, tmp_path):
+    tuning = sq.Tuning(primary="reviews", chosen={"train.epochs": 1.0, "train.learning_rate": 0.0042})
+    plain = result.best.train(directory=tmp_path / "plain", progress=False)
+    tuned = result.best.train(directory=tmp_path / "tuned", tune=tuning, progress=False)
+    weights = [(model.directory / "model.safetensors").read_bytes() for model in (plain, tuned)]
+    assert weights[0] != weights[1]
+    recipe = sq.Recipe.read(tmp_path / "tuned" / "recipe.json")
+    assert recipe.provenance["train"]["learning_rate"] == 0.0042

@@ -38,6 +38,20 @@ def test_settings_given_to_train_win_and_the_rest_is_the_recipes(selected):
     assert wider.recipe.provenance["chosen_with"]["model"]["hidden"] == 16
 
 
+def test_a_final_model_is_tuned_and_has_a_place_of_its_own(run, selected, tmp_path):
+    (tmp_path / "tuning.json").write_text('{"version": 1, "chosen": {"train.learning_rate": 0.0042}}')
+    code, _, errors = run("train", selected, "--tune", tmp_path / "tuning.json")
+    assert (code, "needs a place of its own, as in -o runs/final" in errors) == (2, True)
+    code, _, errors = run("train", selected, "--tune", tmp_path / "tuning.json", "-o", tmp_path / "final")
+    assert code == 0, errors
+    assert Recipe.read(tmp_path / "final" / "recipe.json").provenance["train"]["learning_rate"] == 0.0042
+    assert Recipe.read(selected / "recipe.json").provenance["train"]["learning_rate"] != 0.0042
+    code, _, errors = run("train", selected, "--tune", "nowhere.json", "-o", tmp_path / "other")
+    assert (code, "--tune takes a number of trainings or a file" in errors) == (2, True)
+    code, said, _ = run("train", selected, "--tune", "12", "--dry-run")
+    assert (code, "up to 12 trainings of the primary come on top" in said) == (0, True)
+
+
 @minilm
 def test_a_suite_given_to_train_brings_its_own_settings(run, reviews, tmp_path):
     suite = tmp_path / "suite.yaml"

@@ -11,6 +11,7 @@ from typing import Any
 
 from sidequest.api.results import ComparisonResult, Selection
 from sidequest.api.suites import as_setup
+from sidequest.api.tuning import TuneLike, tuned
 from sidequest.errors import SettingsError
 from sidequest.files import digest
 from sidequest.methods.registry import MethodChoice, MethodLike, Methods, choices_of
@@ -37,6 +38,7 @@ def compare(
     *,
     model: ModelLike | None = None,
     train: TrainLike | None = None,
+    tune: TuneLike | None = None,
     seeds: int | Sequence[int] = 5,
     directory: str | Path | None = None,
     budget: float | None = None,
@@ -54,6 +56,7 @@ def compare(
             there.
         model: A kind (`"pooled"`), or settings as a dictionary or an object.
         train: Settings of the training, as a dictionary or an object.
+        tune: Tune the primary alone first, over this many trainings; or what `tune` gave back, or the file of it.
         seeds: How many, or which.
         directory: Keeps every run: the same call continues, and methods and seeds can be added. By default one under `runs/`,
             named after the suite and the content of all that decides the results.
@@ -76,6 +79,7 @@ def compare(
     which = _seeds(seeds)
     executor = as_executor(workers)
     _check_budget(budget)
+    setup = tuned(setup, tune, executor, progress)
     place = _place(directory, setup, "compare")
     followed = {
         "methods": {name: choice.settings for name, choice in chosen.items()},
@@ -112,6 +116,7 @@ def select(
     settings: Mapping[str, Any] | Settings | None = None,
     model: ModelLike | None = None,
     train: TrainLike | None = None,
+    tune: TuneLike | None = None,
     seed: int = 0,
     directory: str | Path | None = None,
     budget: float | None = None,
@@ -130,6 +135,7 @@ def select(
         settings: Settings of a method that is not given as an object.
         model: A kind (`"pooled"`), or settings as a dictionary or an object.
         train: Settings of the training, as a dictionary or an object.
+        tune: Tune the primary alone first, over this many trainings; or what `tune` gave back, or the file of it.
         seed: Decides initial weights, order and every draw.
         directory: Keeps the run: the same call continues or finds it. By default one under `runs/`, named after the suite, the
             method and the content of all that decides the result.
@@ -152,6 +158,7 @@ def select(
     if not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise SettingsError(f"seed: a whole number from 0 to 2^63 - 1, found {brief(seed)}")
     _check_budget(budget)
+    setup = tuned(setup, tune, workers, progress)
     place = _place(directory, setup, choice.name, choice.settings, seed, budget)
     facts = setup.provenance(choice.name, choice.settings, seed)
     followed = {"method": choice.name} | {key: value for key, value in facts.items() if key not in ("data", "rows")}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from sidequest.api.tuning import TuneLike
     from sidequest.model_settings import ModelSettings
     from sidequest.progress import Progress
     from sidequest.runs.setup import Setup
@@ -65,6 +66,7 @@ class Selection:
         *,
         model: str | Mapping[str, Any] | ModelSettings | None = None,
         train: Mapping[str, Any] | TrainSettings | None = None,
+        tune: TuneLike | None = None,
         seed: int | None = None,
         directory: str | Path | None = None,
         calibrate: bool = False,
@@ -76,6 +78,8 @@ class Selection:
         Args:
             model: Another model than the decision was made with: choose with a cheap one, train the real one.
             train: Other training settings than the decision was made with.
+            tune: Tune the primary alone first, over this many trainings, for the model that is trained now; or what
+                `sidequest.tune` gave back, or the file of it. A decision that was made with tuned settings has them already.
             seed: Another seed than the decision's.
             directory: Where the model goes. By default the run's own directory, `final` in a comparison's, or one inside for
                 another model.
@@ -84,6 +88,7 @@ class Selection:
             progress: Bars on the error stream, or a listener of your own.
         """
         from sidequest.api.calls import listening
+        from sidequest.api.tuning import tuned
         from sidequest.runs.setup import plain_model, plain_train
 
         source = open_source(
@@ -92,10 +97,11 @@ class Selection:
             model=plain_model(model),
             train=plain_train(train),
             allow_code=isinstance(self.setup.model, CustomSettings),  # it has chosen with that code already
+            tuned=lambda setup: tuned(setup, tune, progress=progress),
         )
         out = Path(directory) if directory is not None else self._out
         if directory is None and source.other_model:
-            out = out / f"trained-{source.setup.model.kind}"
+            out = out / f"trained-{source.setup.model.kind}"  # also the same kind with other settings
         with listening(progress) as listener:
             train_source(source, out, seed=seed, calibrate=calibrate, all_rows=all_rows, progress=listener)
         return Model.load(out / "model")

@@ -17,6 +17,7 @@ from sidequest.cli.common import (
     ModelOption,
     SetOption,
     TrackOption,
+    TuneOption,
     whole,
 )
 from sidequest.cli.processes import ProcessesOption
@@ -34,6 +35,7 @@ HELP = (
     "The data must be what the recipe was made for; a changed dataset is refused with the difference.\n\n"
     "Example: sidequest train runs/heu-size\n\n"
     "Example: sidequest train runs/pooled --model hf --set train.epochs=10 -o runs/final\n\n"
+    "Example: sidequest train runs/pooled --model hf --tune 12 -o runs/final\n\n"
     "Example: sidequest train recipe.json --suite suite.yaml -o runs/final"
 )
 NEEDS_ARGUMENTS = True
@@ -46,6 +48,7 @@ def command(
     model: ModelOption = None,
     encoder: EncoderOption = None,
     assignments: SetOption = None,
+    tune: TuneOption = None,
     allow_code: AllowCodeOption = False,
     seed: Annotated[
         int | None, typer.Option("--seed", parser=whole(0, LARGEST_SEED), metavar="N", help="Default: the recipe's.")
@@ -62,8 +65,8 @@ def command(
     device: DeviceOption = None,
 ) -> None:
     from sidequest.cli.arguments import own_command
-    from sidequest.cli.common import say_page, tell_about_data
-    from sidequest.cli.processes import launched, own_directory
+    from sidequest.cli.common import is_number, say_page, tell_about_data, tuned
+    from sidequest.cli.processes import check_alone, launched, own_directory
     from sidequest.errors import SettingsError, printable
     from sidequest.paths import check_output_directory
     from sidequest.progress import show_progress
@@ -75,6 +78,9 @@ def command(
     if out is not None:
         check_output_directory(out)
     check_trackers(track or [])
+    if tune is not None and out is None and not dry_run:
+        raise SettingsError("--tune: a model with other settings needs a place of its own, as in -o runs/final")
+    check_alone(processes, None, "processes", tune)
     if not dry_run and launched(processes):
         return
     given = parse_assignments(assignments or [])
@@ -84,7 +90,14 @@ def command(
         )
     named = {"kind": model, "encoder": encoder}
     given["model"] |= {name: value for name, value in named.items() if value is not None}
-    opened = open_source(source, suite, model=given["model"], train=given["train"], allow_code=allow_code)
+    opened = open_source(
+        source,
+        suite,
+        model=given["model"],
+        train=given["train"],
+        allow_code=allow_code,
+        tuned=lambda setup: setup if dry_run and is_number(tune) else tuned(setup, tune),
+    )
     recipe, setup = opened.recipe, opened.setup
     own = source.is_dir() and opened.directory == source and not opened.other_model
     if out is None and not (own or dry_run):
@@ -104,7 +117,7 @@ def command(
         from sidequest.cli.common import tell_costs
         from sidequest.runs.estimating import estimate_training
 
-        tell_costs(estimate_training(setup, recipe, seed))
+        tell_costs(estimate_training(setup, recipe, seed), tune=tune)
         return
     tell_about_data(setup)
     with show_progress() as progress, own_directory(out) as place:

@@ -7,6 +7,7 @@ are carried over in proportion.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,12 +54,14 @@ def open_source(
     model: dict[str, Any] | None = None,
     train: dict[str, Any] | None = None,
     allow_code: bool = False,
+    tuned: Callable[[Setup], Setup] | None = None,
 ) -> Source:
     """source: a run directory, the directory of a comparison (its best method is taken), or a recipe file.
 
     suite: needed where no run directory knows it; a suite file's model and training settings then win over the recipe's.
     model, train: settings that win over both. Data that changed since the recipe was made are refused.
-    allow_code: whether files may name code that builds the model.
+    allow_code: whether files may name code that builds the model. tuned: gives the setup the settings of a tuning, once all
+    else is known to be right; a model of other settings than those the recipe was chosen with is another model.
     """
     notes: list[str] = []
     if source.suffix in (".yaml", ".yml") and what_is_at(source) == "file":
@@ -79,6 +82,9 @@ def open_source(
         raise SettingsError(f"{path}: is for the primary {recipe.primary!r}, the suite's is {setup.suite.primary!r}")
     setup.check_data(recipe.provenance, recipe.tasks, path)
     check_fits(recipe, setup.suite, path)
+    if tuned is not None and (found := tuned(setup)) is not setup:
+        other = other or (found.model, found.train) != (setup.model, setup.train)
+        setup = found
     if other:
         recipe = for_other_model(recipe, setup)
         notes.append(f"chosen with {_kind_of(recipe, 'chosen_with')}, trained with {setup.model.kind}")
