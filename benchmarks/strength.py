@@ -7,9 +7,10 @@
 
 What is compared, decided before anything was trained:
 
-- The seed draws the labelled rows (and every contender's initial weights and order). An alternative learns from all of them, and
-  so does sidequest's `final-…` (`sidequest train --all-rows`); its others train on *train* and choose on *select*, carved out of
-  the labelled rows, as it must be where methods are compared.
+- The seed draws the labelled rows (and every contender's initial weights and order), of which *select* is carved. sidequest's
+  `single` trains on *train* and chooses on *select*, as it must be where methods are compared; so does an alternative called
+  `train-…`. From all labelled rows learn sidequest's `final-…` (`sidequest train --all-rows`) and the other alternatives.
+- Verdicts come from both sides with the same rows; beside them stands `single` against alternatives with more rows than it has.
 - Every contender is judged on the same *report* rows, which are the same for all seeds (embedded primaries draw theirs, too).
 - sidequest's kind is the one that docs/models.md advises for the form of the task (`pooled` for texts, pairs and choices,
   `bilstm` for tags, `convnet` for images); one more table has the kind with the best mean on *select*. The alternative is the
@@ -32,7 +33,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
-from strength_parts.contenders import ALTERNATIVES, CONTENDERS, KINDS, Contender
+from strength_parts.contenders import CONTENDERS, KINDS, Contender
 from strength_parts.journal import Cell, Journal, cell_key, published
 from strength_parts.primaries import PRIMARIES, SMALL, Primary, available, content, data_directory
 from strength_parts.table import as_json, entries, markdown
@@ -110,11 +111,13 @@ def page(table: str, contenders: Sequence[Contender], seeds: int, *, known: bool
         "",
         f"{made} on {datetime.date.today().isoformat()}, up to {seeds} seeds.",
         "Mean ± standard deviation over the seeds, which draw the labelled rows; an empty cell has not been computed.",
-        "An alternative learns from all labelled rows, as `final-…` does; sidequest's others learn from *train* and choose on "
-        "*select*.",
+        "sidequest's `single` learns from *train* and chooses on *select*, as the alternatives called `train-…` do; `final-…` "
+        "and the other alternatives learn from both.",
         "The rows of *report* are the same for all.",
         "sidequest's kind is the one that [models](models.md) advises: `pooled` for texts, pairs and choices, `bilstm` for tags, "
         "`convnet` for images; the last table of verdicts has the one that is best on *select*.",
+        "In the first four tables of verdicts both sides learn from the same rows; in the last two the alternatives have those "
+        "of *select* besides.",
         "The alternative is the one that is best on *report*.",
         '"Below" means by more than one standard error of the difference paired by seed.',
         "Seconds are of one core, without encoding.",
@@ -208,14 +211,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for each in journal.cells()
             if each.code == options.code and each.primary in names and each.seed < seeds
         ]
-    rivals = [each.name for each in ALTERNATIVES]
     table = {name: found for name, found in entries(cells).items() if found}
     table = {primary.name: table[primary.name] for primary in primaries if primary.name in table}
-    text = markdown(table, KINDS, rivals)
+    text = markdown(table, KINDS)
     print(f"\n{text}")
     if options.output is not None:
         write_atomically(options.output, page(text, contenders, seeds, known=options.known).encode())
-        numbers = json.dumps(as_json(table, KINDS, rivals), indent=2)
+        numbers = json.dumps(as_json(table, KINDS), indent=2)
         write_atomically(options.output.with_suffix(".json"), numbers.encode())
     return 0
 

@@ -12,7 +12,6 @@ from sidequest.models.devices import computes_bf16
 from sidequest.models.encoders import quiet_transformers, resolve
 from sidequest.tasks.examples import Examples
 from sidequest.tasks.task import Form, Objective, Task
-from strength_parts.primaries import labelled_rows
 
 MAX_LENGTH = 128
 IGNORE = -100
@@ -28,11 +27,10 @@ class FineTuning:
     batch_size: int = 16
     warmup: float = 0.1
 
-    def __call__(self, task: Task, seed: int) -> Any:
+    def __call__(self, task: Task, rows: Examples, seed: int) -> Any:
         torch.manual_seed(seed)
         rng = np.random.default_rng(seed)
         tokeniser, model = _model(task)
-        rows = labelled_rows(task)
         encoded, labels = _encode(tokeniser, task, rows), _labels(task, rows)
         steps = self.epochs * -(-len(rows) // self.batch_size)
         optimiser = torch.optim.AdamW(model.parameters(), lr=self.learning_rate, weight_decay=0.0, fused=True)
@@ -139,14 +137,13 @@ def _predict(tokeniser: Any, model: Any, task: Task) -> Any:
     return ordered if task.objective == Objective.TAGGING else np.array(ordered)
 
 
-def setfit(task: Task, seed: int, *, iterations: int) -> np.ndarray:
+def setfit(task: Task, rows: Examples, seed: int, *, iterations: int) -> np.ndarray:
     """SetFit: contrastive training on pairs of texts (`iterations` of each sign per row), then logistic regression."""
     import tempfile
 
     from datasets import Dataset
     from setfit import SetFitModel, Trainer, TrainingArguments
 
-    rows = labelled_rows(task)
     model = SetFitModel.from_pretrained(str(resolve("minilm").directory))
     data = Dataset.from_dict({"text": rows.columns["text"].to_pylist(), "label": np.asarray(rows.target).tolist()})
     with tempfile.TemporaryDirectory() as directory:

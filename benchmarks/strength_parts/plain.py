@@ -101,14 +101,14 @@ def text_features(task: Task, rows: Examples) -> np.ndarray:
 
 def warm(task: Task) -> None:
     """Encode all rows, so that the seconds of a cell are those of learning."""
-    for rows in (labelled_rows(task), task.splits["report"]):
+    for rows in (*task.splits.values(), labelled_rows(task)):
         if task.form == Form.TOKENS:
             states(rows.columns["tokens"].to_pylist(), words=True)
         elif task.form != Form.IMAGE:
             text_features(task, rows)
 
 
-# ---- contenders: (task, seed) → predictions for *report* --------------------------------------------------------------------
+# ---- contenders: (task, the rows to learn from, seed) → predictions for *report* --------------------------------------------
 
 
 def has_cosine(task: Task) -> bool:
@@ -116,14 +116,13 @@ def has_cosine(task: Task) -> bool:
     return task.form in (Form.PAIR, Form.CHOICES) and two
 
 
-def cosine(task: Task, seed: int) -> Any:
-    """The cosine itself; the choice nearest to the premise; for two classes, a threshold that is best on the labelled rows."""
+def cosine(task: Task, rows: Examples, seed: int) -> Any:
+    """The cosine itself; the choice nearest to the premise; for two classes, a threshold that is best on `rows`."""
     scores = text_features(task, task.splits["report"])[..., -1]
     if task.objective == Objective.REGRESSION:
         return scores
     if task.objective == Objective.CHOICE:
         return scores.argmax(1)
-    rows = labelled_rows(task)
     known, target = text_features(task, rows)[..., -1], np.asarray(rows.target)
     order = np.argsort(known)
     gained = np.concatenate([[0], np.cumsum(np.where(target[order] == 1, -1, 1))])  # by calling the lowest k rows 0
@@ -133,19 +132,18 @@ def cosine(task: Task, seed: int) -> Any:
     return ((scores > edges[cut]) ^ bool(flip)).astype(np.int64)
 
 
-def probe(task: Task, seed: int) -> Any:
+def probe(task: Task, rows: Examples, seed: int) -> Any:
     """The linear read-out that fits the form."""
-    return {Form.TOKENS: word_probe, Form.IMAGE: pixel_probe}.get(task.form, text_probe)(task, seed)
+    return {Form.TOKENS: word_probe, Form.IMAGE: pixel_probe}.get(task.form, text_probe)(task, rows, seed)
 
 
-def text_probe(task: Task, seed: int) -> Any:
-    """RidgeCV or LogisticRegressionCV on the row's features, standardised; strength by cross-validation on the labelled rows."""
+def text_probe(task: Task, rows: Examples, seed: int) -> Any:
+    """RidgeCV or LogisticRegressionCV on the row's features, standardised; strength by cross-validation on `rows`."""
     from sklearn.linear_model import LogisticRegressionCV, RidgeCV
     from sklearn.model_selection import StratifiedKFold
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    rows = labelled_rows(task)
     known, asked = text_features(task, rows), text_features(task, task.splits["report"])
     target = np.asarray(rows.target)
     if task.objective == Objective.REGRESSION:
@@ -166,8 +164,8 @@ def text_probe(task: Task, seed: int) -> Any:
     return model.fit(known, target).predict(asked)
 
 
-def word_probe(task: Task, seed: int) -> list[np.ndarray]:
-    """Logistic regression on word states of four layers, concatenated; strength by *select*, then fitted on all labelled rows."""
+def word_probe(task: Task, rows: Examples, seed: int) -> list[np.ndarray]:
+    """Logistic regression on word states of four layers, concatenated; strength by *select*, then fitted on `rows`."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -176,26 +174,23 @@ def word_probe(task: Task, seed: int) -> list[np.ndarray]:
         target: Any = rows.target
         return states(rows.columns["tokens"].to_pylist(), words=True), target.flatten().to_numpy()
 
-    rows = labelled_rows(task)
-    known, target = rows_of(rows)
-    first = sum(map(len, task.splits["train"].columns["tokens"].to_pylist()))
+    train, select = rows_of(task.splits["train"]), rows_of(task.splits["select"])
     fitted = {}
     for strength in WORD_STRENGTHS:
         model = make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=300))
-        fitted[strength] = model.fit(known[:first], target[:first]).score(known[first:], target[first:])
+        fitted[strength] = model.fit(*train).score(*select)
     best = max(fitted, key=lambda strength: fitted[strength])
-    model = make_pipeline(StandardScaler(), LogisticRegression(C=best, max_iter=300)).fit(known, target)
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=best, max_iter=300)).fit(*rows_of(rows))
     asked, _ = rows_of(task.splits["report"])
     lengths = [len(words) for words in task.splits["report"].columns["tokens"].to_pylist()]
     return np.split(model.predict(asked), np.cumsum(lengths)[:-1])
 
 
-def pixel_svm(task: Task, seed: int) -> Any:
-    """An RBF SVM on pixels; C and the width of its kernel by cross-validation on the labelled rows."""
+def pixel_svm(task: Task, rows: Examples, seed: int) -> Any:
+    """An RBF SVM on pixels; C and the width of its kernel by cross-validation on `rows`."""
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.svm import SVC
 
-    rows = labelled_rows(task)
     known, asked = (np.asarray(r.columns["image"], np.float64) for r in (rows, task.splits["report"]))
     scale = known.max()
     grid = {"C": [1, 10, 100], "gamma": [f / (known[0].size * (known / scale).var()) for f in (0.3, 1, 3)]}
@@ -204,12 +199,11 @@ def pixel_svm(task: Task, seed: int) -> Any:
     return search.predict(asked.reshape(len(asked), -1) / scale)
 
 
-def pixel_probe(task: Task, seed: int) -> Any:
+def pixel_probe(task: Task, rows: Examples, seed: int) -> Any:
     """LogisticRegressionCV on pixels."""
     from sklearn.linear_model import LogisticRegressionCV
     from sklearn.model_selection import StratifiedKFold
 
-    rows = labelled_rows(task)
     known, asked = (np.asarray(r.columns["image"], np.float64) for r in (rows, task.splits["report"]))
     scale = known.max()
     folds = StratifiedKFold(3, shuffle=True, random_state=seed)

@@ -124,39 +124,59 @@ def overall(table: Table, own: Sequence[str], others: Sequence[str], choose: Cho
 
 
 @dataclass(frozen=True)
+class Section:
+    """A table of verdicts: who is judged (names in the order of the advice), by whom, and how one kind is chosen."""
+
+    title: str
+    own: Sequence[str]
+    others: Sequence[str]
+    choose: Choose = "advised"
+
+
+@dataclass(frozen=True)
 class Kinds:
-    """Names of sidequest's contenders by how they learn, in the order of the advice: from *train* with the defaults or tuned, and
-    from all labelled rows likewise."""
+    """Names of contenders by how they learn. sidequest's, in the order of the advice: from *train* with the defaults or tuned,
+    and from all labelled rows likewise. The alternatives: from all labelled rows, and from *train* alone."""
 
     own: Sequence[str]
     tuned: Sequence[str]
     final: Sequence[str]
     final_tuned: Sequence[str]
+    others: Sequence[str]
+    train_only: Sequence[str]
 
-    def sections(self) -> dict[str, tuple[str, Sequence[str], Choose]]:
-        """By the key of the numbers' file: a title, the kinds, and how one of them is chosen."""
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.own, *self.tuned, *self.final, *self.final_tuned, *self.others, *self.train_only)
+
+    def sections(self) -> dict[str, Section]:
+        """By the key of the numbers' file. In the first four both sides learn from the same rows."""
+        more = "alternatives from all labelled rows"
         return {
-            "final_verdicts": ("sidequest, from all labelled rows", self.final, "advised"),
-            "final_tuned_verdicts": ("sidequest, tuned, from all labelled rows", self.final_tuned, "advised"),
-            "verdicts": ("sidequest, from *train* alone", self.own, "advised"),
-            "tuned_verdicts": ("sidequest, tuned, from *train* alone", self.tuned, "advised"),
-            "select_verdicts": ("sidequest, from *train* alone, the kind chosen on *select*", self.own, "select"),
+            "verdicts": Section("sidequest, from *train*", self.own, self.train_only),
+            "tuned_verdicts": Section("sidequest, tuned, from *train*", self.tuned, self.train_only),
+            "final_verdicts": Section("sidequest, from all labelled rows", self.final, self.others),
+            "final_tuned_verdicts": Section("sidequest, tuned, from all labelled rows", self.final_tuned, self.others),
+            "more_rows_verdicts": Section(f"sidequest, from *train*; {more}", self.own, self.others),
+            "select_verdicts": Section(
+                f"sidequest, from *train*, the kind chosen on *select*; {more}", self.own, self.others, "select"
+            ),
         }
 
 
-def markdown(table: Table, kinds: Kinds, others: Sequence[str]) -> str:
+def markdown(table: Table, kinds: Kinds) -> str:
     """Scores, a table of verdicts for each way to learn, seconds."""
-    mine = (*kinds.own, *kinds.tuned, *kinds.final, *kinds.final_tuned)
-    columns = [name for name in (*mine, *others) if any(name in found for found in table.values())]
+    columns = [name for name in kinds.columns if any(name in found for found in table.values())]
     lines = [_line(["primary", "labelled / report", "metric", *columns]), _rule(3 + len(columns))]
     for primary, found in table.items():
         cell = next(iter(next(iter(found.values())).cells.values()))
         rows = f"{cell.rows['train']} + {cell.rows['select']} / {cell.rows['report']}"
         lines.append(_line([primary, rows, cell.metric, *(_score(found.get(name)) for name in columns)]))
-    for title, own, choose in kinds.sections().values():
-        judged = verdicts(table, own, others, choose)
+    for section in kinds.sections().values():
+        judged = verdicts(table, section.own, section.others, section.choose)
         if judged:
-            lines += ["", *_verdict_lines(title, judged), "", _means(overall(table, own, others, choose))]
+            means = overall(table, section.own, section.others, section.choose)
+            lines += ["", *_verdict_lines(section.title, judged), "", _means(means)]
     lines += ["", _line(["seconds per cell", *columns]), _rule(1 + len(columns))]
     for primary, found in table.items():
         seconds = [f"{found[name].seconds:.1f}" if name in found else "" for name in columns]
@@ -178,7 +198,7 @@ def _means(means: Mapping[str, float]) -> str:
     return f"Mean over these primaries: {', '.join(f'{name} {value:.3f}' for name, value in means.items())}."
 
 
-def as_json(table: Table, kinds: Kinds, others: Sequence[str]) -> dict[str, Any]:
+def as_json(table: Table, kinds: Kinds) -> dict[str, Any]:
     return {
         "scores": {
             primary: {
@@ -193,10 +213,10 @@ def as_json(table: Table, kinds: Kinds, others: Sequence[str]) -> dict[str, Any]
             for primary, found in table.items()
         },
         **{
-            key: _verdict_json(verdicts(table, own, others, choose))
-            for key, (_, own, choose) in kinds.sections().items()
+            key: _verdict_json(verdicts(table, section.own, section.others, section.choose))
+            for key, section in kinds.sections().items()
         },
-        "overall": overall(table, kinds.final, others),
+        "overall": overall(table, kinds.own, kinds.train_only),
         "cells": [asdict(cell) for found in table.values() for each in found.values() for cell in each.cells.values()],
     }
 

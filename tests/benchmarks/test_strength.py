@@ -77,7 +77,8 @@ def test_the_advised_kind_is_the_first_that_fits_whatever_select_and_report_say(
     table, own = entries(cells), ["pooled", "bilstm", "hf"]
     assert [each.ours.contender for each in verdicts(table, own, ["probe"])] == ["pooled", "bilstm"]
     assert [each.ours.contender for each in verdicts(table, own, ["probe"], "select")] == ["hf", "hf"]
-    shown = markdown(table, Kinds(own, [], ["final-pooled", "final-hf"], ["final-tuned-pooled"]), ["probe"])
+    kinds = Kinds(own, [], ["final-pooled", "final-hf"], ["final-tuned-pooled"], ["probe"], ["train-probe"])
+    shown = markdown(table, kinds)
     assert "| p | final-pooled | 0.700 | probe | 0.500 | +0.200 ± nan | not below |" in shown
     assert "tuned" not in shown, "a table without any cell is not shown"
 
@@ -95,6 +96,32 @@ def test_the_overall_means_are_over_primaries_that_have_both_sides() -> None:
     assert means == pytest.approx(
         {"sidequest": 0.7, "mean of the alternatives": (0.4 + 0.9) / 2, "best alternative": (0.5 + 0.9) / 2}
     )
+
+
+def test_an_alternative_from_train_alone_does_not_see_the_rows_of_select() -> None:
+    from strength_parts.contenders import ALTERNATIVES, TRAIN_ONLY
+
+    digits = make_digits()
+    turned = {**digits.splits, "select": replace(digits.splits["select"], target=digits.splits["select"].target[::-1])}
+    named = {each.name: each for each in (*ALTERNATIVES, *TRAIN_ONLY)}
+    for name, sees in (("svm", True), ("train-svm", False)):
+        scores = [named[name].run(task, 0).report for task in (digits, replace(digits, splits=turned))]
+        assert (scores[0] != scores[1]) is sees
+
+
+def test_both_sides_of_a_verdict_learn_from_the_same_rows() -> None:
+    from strength_parts.contenders import ALTERNATIVES, KINDS, TRAIN_ONLY
+
+    sections = KINDS.sections()
+    assert [*sections["verdicts"].others] == [each.name for each in TRAIN_ONLY]
+    assert [*sections["final_verdicts"].others] == [each.name for each in ALTERNATIVES]
+    assert all(name.startswith("final-") for name in sections["final_verdicts"].own)
+
+
+def make_digits() -> Task:
+    from strength_parts.primaries import SMALL
+
+    return SMALL[0].load(0, Path())
 
 
 def words_task(**changes: list) -> Task:
@@ -134,7 +161,8 @@ def test_a_second_run_computes_only_what_is_missing(tmp_path: Path, capsys: pyte
     assert [json.loads(line)["contender"] for line in lines if line.endswith("}")] == ["probe", "svm", "convnet"]
     numbers = json.loads(output.with_suffix(".json").read_text())
     assert set(numbers["scores"]["small-digits"]) == {"probe", "svm", "convnet"}
-    assert numbers["verdicts"][0]["kind"] == "convnet"
+    assert numbers["more_rows_verdicts"][0]["kind"] == "convnet"
+    assert numbers["verdicts"] == [], "no alternative has learned from train alone"
     assert "| small-digits | 45 + 15 / 200 | accuracy |" in output.read_text()
     assert strength.main([*arguments, "--contenders", "svm", "--list", "--seeds", "2"]) == 0
     listed = capsys.readouterr().out
@@ -195,7 +223,7 @@ def test_the_threshold_of_the_cosine_is_the_best_there_is(monkeypatch: pytest.Mo
     label = [int((float(text) + rng.normal() > 0.3) ^ flipped) for text in texts]
     report = {"text": texts, "text_b": texts, "label": label}
     task = make_task("pairs", "classification", report, report=report, primary=True)
-    rows = plain.labelled_rows(task)
+    rows = task.train
     monkeypatch.setattr(
         plain, "text_features", lambda task, rows: np.array([[float(t)] for t in rows.columns["text"].to_pylist()])
     )
@@ -203,7 +231,7 @@ def test_the_threshold_of_the_cosine_is_the_best_there_is(monkeypatch: pytest.Mo
     cuts = [-np.inf, *value]
     best = max(max(((value > cut) == target).mean(), ((value <= cut) == target).mean()) for cut in cuts)
     task = replace(task, splits={**task.splits, "report": rows})
-    assert (plain.cosine(task, 0) == target).mean() == pytest.approx(best)
+    assert (plain.cosine(task, rows, 0) == target).mean() == pytest.approx(best)
 
 
 OTHERS = ("regression", "pair", "choices")
@@ -243,7 +271,7 @@ def test_the_plain_loop_learns_what_it_is_shown(form: str) -> None:
     task = sentiment(form)
     scores = []
     for epochs, rate in ((1, 1e-7), (8, 3e-4)):
-        predicted = FineTuning(epochs, rate)(task, seed=0)
+        predicted = FineTuning(epochs, rate)(task, task.train, seed=0)
         scores.append(compute(task.metric, predicted, task.splits["report"].target, task.labels))
     assert scores[1] > 0.9
     assert scores[1] > scores[0], "an untrained model does not know it"
@@ -256,4 +284,4 @@ def test_the_probe_learns_what_it_is_shown(form: str) -> None:
     from sidequest.tasks.metrics import compute
 
     task = sentiment(form)
-    assert compute(task.metric, plain.probe(task, 0), task.splits["report"].target, task.labels) > 0.9
+    assert compute(task.metric, plain.probe(task, task.train, 0), task.splits["report"].target, task.labels) > 0.9
