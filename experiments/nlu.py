@@ -5,7 +5,12 @@ paper tunes on the official development sets and sends its test predictions to t
 train, afresh for each seed, and the development sets are *report*: what is tuned on is never what is reported.
 
 The encoder is fine-tuned, as in the paper, whose is RoBERTa-base (`--encoder roberta-base`); the default here is the small one
-that needs no network. `--small` keeps two of its layers, 300 labelled rows of each task and few epochs.
+that needs no network.
+
+`--small` has another model, `pooled` over the frozen encoder: a small encoder that is fine-tuned on a few hundred rows stays at
+the majority class on most of these tasks, where nothing can be compared, and `pooled` starts at a read-out that has left it.
+The read-out and the primary alone for as many batches stand beside it, and a task is judged only where single training has
+learned it (`gate`).
 """
 
 from __future__ import annotations
@@ -16,12 +21,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 
 from experiments import Options
 from experiments.data import data_directory
 from experiments.jobs import ExperimentJob
 from experiments.targets import (
+    CLAIMS,
     METHODS,
     TargetsPlan,
     claims,
@@ -33,10 +40,11 @@ from experiments.targets import (
     spread,
 )
 from sidequest.files import write_json
-from sidequest.model_settings import HfSettings
+from sidequest.model_settings import HfSettings, PooledSettings
 from sidequest.models.base import Batch, Family, seeded
 from sidequest.models.hf import HfFamily
 from sidequest.models.hf_model import HfModel
+from sidequest.models.pooled import PooledFamily
 from sidequest.report.tables import markdown_table
 from sidequest.settings import TrainSettings
 from sidequest.tasks.loading import load_task
@@ -59,9 +67,14 @@ TRAIN = TrainSettings(
 )
 SETTINGS: dict[str, dict[str, Any]] = {"alphavil": {"alpha_rate": 0.001}}
 LENGTH = 256
-SMALL_TRAIN = TRAIN.model_copy(update={"batch_size": 16, "learning_rate": 1e-4})
-SMALL_SETTINGS: dict[str, dict[str, Any]] = {"alphavil": {"alpha_rate": 0.05}, "diw": {"patience": 2}}
-SMALL_ROWS, SMALL_EPOCHS, SMALL_SEEDS, SMALL_LENGTH, SMALL_LAYERS = 300, 6, 1, 64, 2
+# At a rate of α of 0.05 the weights stay within 0.99 and 1.01 over so few epochs, at 0.5 they go to 0.69 and 1.12.
+SMALL_TRAIN = TRAIN.model_copy(update={"batch_size": 32, "learning_rate": 1e-3})
+SMALL_SETTINGS: dict[str, dict[str, Any]] = {"alphavil": {"alpha_rate": 0.5}, "diw": {"patience": 2}}
+SMALL_ROWS = {"mrpc": 1200, "rte": 1200}  # the others have fewer
+SMALL_SEEDS = 4
+SMALL_METHODS = ("probe", "single", "single-long", "multitask", "alphavil", "diw")
+SMALL_CLAIMS = (("alphavil", "multitask"), ("alphavil", "single-long"))
+LEARNED = 0.03  # a task counts as learned if single is above its most frequent class by this much
 
 # The paper's Table 2, in per cent, by TARGETS: mean development accuracy over 4 seeds, and test accuracy of their ensemble.
 PAPER = {
@@ -84,31 +97,35 @@ def plan_of(options: Options, data: Path | None) -> TargetsPlan:
     return TargetsPlan(
         "nlu",
         suite,
-        functools.partial(tuned_family, encoder=options.encoder, small=options.small),
+        functools.partial(pooled_family if options.small else tuned_family, encoder=options.encoder),
         data,
         TARGETS,
         SMALL_TRAIN if options.small else TRAIN,
-        SMALL_EPOCHS if options.small else EPOCHS,
+        EPOCHS,
         options.seed_range(SMALL_SEEDS if options.small else SEEDS),
         options.out,
         FRACTION,
         settings=SMALL_SETTINGS if options.small else SETTINGS,
-        rows=dict.fromkeys(TARGETS, SMALL_ROWS) if options.small else {},
-        model=f"fine-tuned {options.encoder or 'minilm'}, {SMALL_LENGTH if options.small else LENGTH} tokens",
+        rows=SMALL_ROWS if options.small else {},
+        model=("pooled " if options.small else "fine-tuned ") + f"{options.encoder or 'minilm'}, {LENGTH} tokens",
+        methods=SMALL_METHODS if options.small else METHODS,
         probabilities=True,
     )
 
 
 def show(options: Options, by_job: Mapping[str, Any]) -> dict[str, Any]:
     plan, outcomes = plan_of(options, data_directory(options)), outcomes_of(by_job)
-    rows = table_rows(plan, outcomes)
-    claimed = claims(outcomes, TARGETS)
+    rows, gates = table_rows(plan, outcomes), gate(plan, outcomes) if options.small else {}
+    judged = [target for target in TARGETS if gates.get(target, True)]
+    claimed = claims(outcomes, judged, SMALL_CLAIMS if options.small else CLAIMS)
     print(f"\nFive language tasks, {plan.epochs} epochs of a quarter: accuracy in per cent")
     print(table(rows))
+    if unlearned := [target for target in gates if not gates[target]]:
+        print(f"\nNot judged, because single training has not learned them: {', '.join(unlearned)}")
     if claimed:
         print("\nDifferences on report")
         print(claims_table(claimed))
-    results = {"epochs": plan.epochs, "table": rows, "claims": claimed}
+    results = {"epochs": plan.epochs, "table": rows, "learned": gates, "claims": claimed}
     write_json(options.out / "results.json", results, seal=False)
     return results
 
@@ -151,23 +168,40 @@ def two_layers(width: int, hidden: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
 
 
-def tuned_family(suite: Suite, encoder: str | None = None, *, small: bool = False) -> Family:
+def tuned_family(suite: Suite, encoder: str | None = None) -> Family:
     # Both texts of a pair in one sequence: a head reads one state per row.
     settings = HfSettings(pairing="cross", max_length=LENGTH)
-    if small:
-        settings = settings.model_copy(update={"max_length": SMALL_LENGTH, "layers": SMALL_LAYERS})
     return TunedFamily(suite, settings if encoder is None else settings.model_copy(update={"encoder": encoder}))
+
+
+def pooled_family(suite: Suite, encoder: str | None = None) -> Family:
+    return PooledFamily(suite, PooledSettings(encoder=encoder or "minilm", max_length=LENGTH))
+
+
+def gate(plan: TargetsPlan, outcomes: Sequence[dict[str, Any]]) -> dict[str, bool]:
+    """By target: has single training learned it? Its mean over seeds is clearly above the most frequent class of *report* and not
+    below the read-out."""
+    suite, learned = plan.suite(plan, 0), {}
+    for target in TARGETS:
+        single, probe = (scores(outcomes, name, target, "report") for name in ("single", "probe"))
+        if not single or not probe:
+            continue
+        labels = np.asarray(suite[target].splits["report"].target)
+        most_frequent = np.bincount(labels).max() / len(labels)
+        mean = np.mean(list(single.values()))
+        learned[target] = bool(mean >= most_frequent + LEARNED and mean >= np.mean([probe[seed] for seed in single]))
+    return learned
 
 
 def table_rows(plan: TargetsPlan, outcomes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Table 2: per target and method the spread on both splits, the ensemble on *report*, and the paper's numbers."""
     rows = []
     for index, target in enumerate(TARGETS):
-        for method in METHODS:
+        for method in plan.methods:
             mine = [each for each in outcomes if each["method"] == method and each["target"] == target]
             if not mine:
                 continue
-            development, test = (numbers[index] for numbers in PAPER[method])
+            development, test = (numbers[index] for numbers in PAPER[method]) if method in PAPER else (None, None)
             rows.append(
                 {
                     "target": target,

@@ -2,6 +2,8 @@
 
 `single` and `multitask` are the paper's baselines: plain training on the primary alone, or on all tasks with equal weights; one
 multi-task run serves all tasks, with a snapshot of its own for each task's best epoch. `diw` and `alphavil` run once per task.
+Two controls are not the paper's: `single-long`, the primary alone for as many batches as a multi-task run has, and `probe`, the
+model before any training, for a model that starts at its plain read-out.
 A training that is stopped goes on from its last minute.
 """
 
@@ -32,7 +34,9 @@ from sidequest.settings import TrainSettings
 from sidequest.tasks.suite import Suite
 
 METHODS = ("single", "multitask", "alphavil", "diw")  # the most expensive last
-ALL = "all"  # the task of a job that serves every target
+PLAIN = ("probe", "single", "single-long", "multitask")  # these choose nothing
+FOR_ALL = ("probe", "multitask")  # one job serves every target
+ALL = "all"  # the task of such a job
 # The comparisons that the paper's text makes.
 CLAIMS = (
     ("multitask", "single"),
@@ -72,10 +76,10 @@ class TargetsPlan:
     def jobs(self) -> list[ExperimentJob]:
         """By method, the most expensive last: what is told first is what the paper's claims need."""
         return [
-            ExperimentJob(method, target, seed, self._facts(method), chooses=method not in ("single", "multitask"))
+            ExperimentJob(method, target, seed, self._facts(method), chooses=method not in PLAIN)
             for method in self.methods
             for seed in self.seeds
-            for target in ((ALL,) if method == "multitask" else self.tasks)
+            for target in ((ALL,) if method in FOR_ALL else self.tasks)
         ]
 
     def _facts(self, method: str) -> dict[str, Any]:
@@ -98,8 +102,11 @@ def run_job(plan: TargetsPlan, job: ExperimentJob, needed: Mapping[str, Any]) ->
     targets = plan.tasks if job.task == ALL else (job.task,)
     learner = TorchLearner(suite.with_primary(targets[0]), plan.family(suite), plan.train, seed=job.seed)
     place = plan.out / "unfinished" / f"{job.name}-{job.plan}-{job.code}"
-    if job.method in ("single", "multitask"):
-        outcomes = train_jointly(plan, learner, targets, job.seed, place)
+    if job.method == "probe":
+        outcomes = [outcome_of(plan, learner, target) for target in targets]
+    elif job.method in PLAIN:
+        as_long_as = plan.tasks if job.method == "single-long" else targets
+        outcomes = train_jointly(plan, learner, targets, job.seed, place, as_long_as)
     else:
         outcomes = [learn_weights(plan, learner, job, place)]
     shutil.rmtree(place, ignore_errors=True)
@@ -116,10 +123,20 @@ def outcomes_of(by_job: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def train_jointly(
-    plan: TargetsPlan, learner: TorchLearner, tasks: Sequence[str], seed: int, place: Path
+    plan: TargetsPlan,
+    learner: TorchLearner,
+    tasks: Sequence[str],
+    seed: int,
+    place: Path,
+    as_long_as: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Plain training on all `tasks` with equal weights, and for each the weights of its best epoch on *select*."""
-    batches = [max(1, round(plan.fraction * learner.epoch_batches(task))) for task in tasks]
+    """Plain training on all `tasks` with equal weights, and for each the weights of its best epoch on *select*.
+
+    as_long_as: an epoch of a single task has as many batches as one of all these.
+    """
+    batches = [max(1, round(plan.fraction * learner.epoch_batches(task))) for task in as_long_as or tasks]
+    if len(tasks) == 1:
+        batches = [sum(batches)]
     learner.begin(plan.epochs * sum(batches))
     states = Checkpoints(place)
     best, first = _resumed(states, learner)
