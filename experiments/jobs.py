@@ -130,7 +130,7 @@ def run_missing(
     workers: int = 1,
     minutes: float | None = None,
 ) -> dict[str, Result]:
-    """Results by name of all jobs that are done; those that are not are run, until `minutes` have passed.
+    """Results by name of all jobs that are done; those that are not are run, until `minutes` have passed (0: none is).
 
     run: a module-level function of (shared, job, results of the jobs it needs). A job whose needs are not met waits.
     """
@@ -141,13 +141,13 @@ def run_missing(
             by_job[job.name] = kept
     common = _Common(run, shared, store)
     while ready := [job for job in jobs if job.name not in by_job and (job.needs is None or job.needs in by_job)]:
+        if until is not None and time.monotonic() >= until:
+            break
         # With a bound a job begins only when the one before it has ended, and so nothing is started that is then thrown away.
         some = ready if until is None else ready[:workers]
         for index, kept in run_jobs(_run_one, common, [(job, _needed(job, by_job)) for job in some], workers):
             by_job[some[index].name] = kept
             print(f"[{len(by_job)}/{len(jobs)}] {some[index].name}: {_told(kept)}, {_seconds(kept)}", flush=True)
-        if until is not None and time.monotonic() > until:
-            break
     return by_job
 
 

@@ -106,7 +106,12 @@ def test_a_job_waits_for_what_it_needs_and_gets_its_result(store):
     assert found["t-train-2"]["report"] == 3.0
 
 
-def test_no_job_begins_after_the_minutes_are_over(store):
+def test_no_job_begins_after_the_minutes_are_over(store, monkeypatch):
     some = [ExperimentJob("m", "t", seed) for seed in range(4)]
-    assert len(run_missing(run, 0.0, some, store, minutes=0.0)) == 1
+    assert run_missing(run, 0.0, some, store, minutes=0.0) == {}
+    clock = iter([0.0, 30.0, 61.0])  # the start, before the first job, before the second
+    monkeypatch.setattr(jobs.time, "monotonic", lambda: next(clock))
+    assert len(run_missing(run, 0.0, some, store, minutes=1.0)) == 1
+    monkeypatch.undo()
+    assert len(run_missing(run, 0.0, some, store, minutes=0.0)) == 1  # what there is
     assert len(run_missing(run, 0.0, some, store)) == 4
