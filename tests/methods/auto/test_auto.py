@@ -103,6 +103,63 @@ def test_a_screen_by_labels_never_decides_alone():
     assert len({*kept} & {*names[1:6]}) == 1
 
 
+def test_what_labels_say_has_half_of_the_places_however_many_they_say_nothing_of():
+    names = [f"t{i:02}" for i in range(20)]
+    related = {name: float("nan") if i < 15 else float(i) for i, name in enumerate(names)}
+    kept = Auto(seed=3)._related(AutoState(primary="p", candidates=names, epochs=1.0, related=related))
+    assert len(kept) == 16
+    assert {*names[15:]} <= {*kept}
+
+
+def test_runs_of_a_round_train_the_primary_for_equally_many_batches():
+    """Rounding the whole length instead of the primary's gave what stands beside a candidate up to a tenth more of it."""
+    for seed, effort in ((0, 1), (1, 1), (0, 2)):
+        recipe = chosen(helpful(0, 4, harm=0.0), seed, effort=effort)
+        first = recipe.evidence["rounds"][0]
+        card = helpful(0, 4, harm=0.0).cards[0]
+        whole = first["length"] * TRAIN.epochs * -(-(card.rows - first["hold_out"]) // TRAIN.batch_size)
+        assert whole == pytest.approx(round(whole), abs=1e-6)
+        assert whole >= 1
+
+
+@pytest.mark.statistical
+def test_at_the_lowest_effort_nothing_is_mostly_chosen_where_nothing_helps():
+    """40 seeds; 1 of 40 in other seeds, 12 of 40 when runs had unequal batches of the primary."""
+    recipes = [chosen(helpful(0, 4, harm=0.0), 3000 + seed, effort=1) for seed in range(40)]
+    assert sum(bool(recipe.auxiliaries) for recipe in recipes) <= 6
+
+
+def test_a_budget_that_ends_in_a_round_answers_by_the_runs_that_have_ended():
+    simulation = helpful(3, 20, gain=0.3, harm=0.1)
+    some = chosen(simulation, 0, budget=3.0)
+    assert some.auxiliaries
+    assert some.cost.x <= 3.3
+    method = Auto(AutoSettings(effort=1), seed=0)
+    learner = SimulatedLearner(helpful(1, 4, gain=0.5, harm=0.1), seed=0)
+    state = method.start(learner.pool(TRAIN), np.random.default_rng(0))
+    plans = method.ask(state, 100)
+    assert [plan.note["arm"] for plan in plans[:3]] == ["the primary alone", "the primary alone", "arm-1"]
+    truth = {"the primary alone": -0.5, "arm-1": -0.2}
+    rng = np.random.default_rng(0)
+    for plan in plans[:3]:
+        assert method.recipe(state).auxiliaries == ()
+        rows = truth[plan.note["arm"]] + 0.01 * rng.standard_normal(50)
+        state = method.tell_rows(state, plan, 0.0, rows)
+    assert not method.done(state)
+    assert method.recipe(state).auxiliaries == ("arm-1",)
+    assert [arm["arm"] for arm in method.recipe(state).evidence["rounds"][0]["arms"]] == ["the primary alone", "arm-1"]
+
+
+def test_where_more_of_a_helper_is_no_better_than_more_of_the_primary_equal_shares_may_be():
+    """At effort 5 a sole helper was lost: three batches of it for one looked best, and four times the primary was better."""
+    recipes = [chosen(helpful(1, 5, gain=0.2, harm=0.1), seed, effort=5) for seed in range(4)]
+    assert [recipe.phases[0].shares for recipe in recipes] == [{"arm-1": 1, "primary": 1}] * 4
+    tried = [arm["arm"] for arm in recipes[0].evidence["rounds"][-1]["arms"]]
+    assert tried[:2] == ["arm-1, 1:3", "arm-1"]
+    more = chosen(helpful(1, 5, gain=0.3, harm=0.1), 0, effort=5)  # the control: here more of it is worth its batches
+    assert more.phases[0].shares == {"arm-1": 3, "primary": 1}
+
+
 def test_stopped_anywhere_it_answers_by_the_rounds_that_are_complete():
     simulation = helpful(1, 4, gain=0.3, harm=0.1)
     some = chosen(simulation, 0, budget=1.0)
@@ -146,8 +203,8 @@ def test_a_guard_at_full_length_gives_a_tie_to_the_primary_alone():
     assert guarded.auxiliaries == ()
     assert guarded.evidence["rounds"][-1]["stage"] == "guard"
     assert re.search(
-        r"train with primary alone; arm-1 looked good in short runs, but at full length the primary alone trained \d times as "
-        r"long is as good",
+        r"train with primary alone; arm-1 looked good in short runs, but at (full length|0\.\d+ of the full length) "
+        r"the primary alone trained \d times as long is as good",
         guarded.verdict,
     )
 
@@ -246,6 +303,6 @@ def test_a_guard_leaves_out_rivals_before_it_is_short():
     assert kinds == {
         3: ["candidate", "single"],
         4: ["candidate", "single"],
-        5: ["candidate", "single", "longer", "permuted"],
+        5: ["candidate", "candidate", "single", "longer", "longer", "permuted"],
     }
     assert all(guard["length"] >= LONG_ENOUGH for guard in guards.values())

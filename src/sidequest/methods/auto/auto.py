@@ -16,7 +16,7 @@ every search, effects of auxiliaries are nearly additive, and of short runs the 
    ordinary answer.
 
 Each round is a function of what the rounds before it showed, so runs may be parallel and come back in any order. Stopped
-anywhere, it answers by the rounds that are complete.
+anywhere, it answers by the runs that have ended.
 """
 
 from __future__ import annotations
@@ -29,10 +29,22 @@ import numpy as np
 from pydantic import Field
 
 from sidequest.errors import SettingsError
-from sidequest.learning.meter import EVALUATION_SHARE
 from sidequest.learning.protocol import LabelScreen, Learner, Piece, TaskDiscriminator
-from sidequest.methods.auto.arms import Arm
+from sidequest.methods.auto.arms import Arm, Kind
 from sidequest.methods.auto.decision import chosen, least_z
+from sidequest.methods.auto.lengths import (
+    EFFORTS,
+    LEAST,
+    LONG_ENOUGH,
+    LONGEST,
+    MOST_PROBED,
+    MOST_SEEDS,
+    SHORTEST,
+    USUAL,
+    WORTH_REPEATING,
+    costs_of,
+    whole_batches,
+)
 from sidequest.methods.auto.rounds import ALONE, AutoState, Round, Stage, gains_so_far
 from sidequest.methods.auto.rows import PARTS, RANKING_PART, best_first, planned, rows_of, with_many_rows
 from sidequest.methods.auto.stages import beside, best_change, guard_of, held, shares_of, with_rows
@@ -43,19 +55,6 @@ from sidequest.methods.similarity.row_sampling import pack, unpack
 from sidequest.recipe import Phase, Recipe
 from sidequest.settings import Settings
 from sidequest.tasks.pool import Pool
-
-EFFORTS = {1: 1.0, 2: 3.0, 3: 6.0, 4: 12.0, 5: 25.0}  # x
-USUAL = 8  # candidates; the probe of more may cost up to twice as much
-MOST_PROBED = 16  # more are ordered by their labels before any training
-LONGEST = {"probe": 0.4, "confirm": 0.4, "shares": 0.6, "rows": 0.6, "guard": 1.0}  # of the primary's length
-SHORTEST = 0.02  # of the primary's length: less training says nothing of a candidate
-LEAST = 0.15  # for shares and rows: in shorter runs whatever adds most batches looks best
-LONG_ENOUGH = 0.7  # for a guard
-WORTH_REPEATING = 0.25  # a length at which a further seed says more than further length
-MOST_SEEDS = 3
-LOOKS = 3  # at *select* in a probe
-ENOUGH_ROWS = 200  # to judge by; with a smaller *select*, rows of train are held out
-MOST_HELD_OUT = 1 / 3  # of the primary's train
 
 
 class AutoSettings(Settings):
@@ -87,7 +86,7 @@ class Auto(Method[AutoSettings, AutoState]):
             candidates=candidates,
             epochs=pool.train.epochs,
             goal=pool.goal,
-            **_costs(pool),
+            **costs_of(pool),
             finished=not candidates,
         )
         if state.finished or len(candidates) > MOST_PROBED:
@@ -108,12 +107,17 @@ class Auto(Method[AutoSettings, AutoState]):
         return self._probe(state, self._related(state))
 
     def _related(self, state: AutoState) -> list[str]:
-        """Those of which nothing can be said first, then the most related; the last place goes to one of the others at random."""
+        """Those of which nothing can be said, but no more than leave half of the places to the most related; the last place goes
+        to one of the others at random."""
         first = np.random.default_rng([self.seed, 1]).permutation(state.candidates).tolist()
-        told = {name: state.related[name] for name in first}
-        ranked = sorted(first, key=lambda name: -math.inf if math.isnan(told[name]) else -told[name])
-        rng = np.random.default_rng([self.seed, len(ranked)])
-        return sorted([*ranked[: MOST_PROBED - 1], ranked[int(rng.integers(MOST_PROBED - 1, len(ranked)))]])
+        untold = [name for name in first if math.isnan(state.related[name])]
+        told = sorted((name for name in first if name not in untold), key=lambda name: -state.related[name])
+        places = MOST_PROBED - 1
+        staying = untold[: places - min(len(told), places // 2)]
+        staying += told[: places - len(staying)]
+        others = [name for name in [*untold, *told] if name not in staying]
+        rng = np.random.default_rng([self.seed, len(first)])
+        return sorted([*staying, others[int(rng.integers(len(others)))]])
 
     def ask(self, state: AutoState, n: int) -> list[Plan]:
         if not state.rounds:
@@ -154,7 +158,7 @@ class Auto(Method[AutoSettings, AutoState]):
         return self._begin(state) if names else self._end(state)
 
     def _chosen(self, state: AutoState) -> list[str]:
-        tried = len(state.rounds[0].arms) - 1
+        tried = len(state.rounds[0].seen) - 1
         return chosen(gains_so_far(state), tried, self.settings.doubt, self.settings.keep, self.settings.most)
 
     def _end(self, state: AutoState) -> AutoState:
@@ -178,14 +182,15 @@ class Auto(Method[AutoSettings, AutoState]):
             if now.length >= LEAST:
                 return self._add(state, now)
         if "guard" in budgets and "guard" not in done:
-            return self._add(state, self._guard(state, guard_of(choice, state.goal, self.seed)))
+            return self._add(state, self._guard(state, choice))
         return self._end(state)
 
-    def _guard(self, state: AutoState, arms: list[Arm]) -> Round:
+    def _guard(self, state: AutoState, choice: Arm) -> Round:
         """Half-trained, the primary alone would gain more from further batches of its own than it does in the end: where the
         budget is short, rivals are left out before the runs are."""
+        dear: tuple[Kind, ...]
         for dear in ((), ("permuted",), ("permuted", "longer")):
-            now = self._round(state, "guard", [arm for arm in arms if arm.kind not in dear])
+            now = self._round(state, "guard", guard_of(choice, state.goal, self.seed, without=dear))
             if now.length >= LONG_ENOUGH:
                 break
         return now
@@ -257,7 +262,8 @@ class Auto(Method[AutoSettings, AutoState]):
             parts = {"probe": 0.2, "confirm": 0.12, "shares": 0.28, "guard": 0.4}
         else:
             parts = {"probe": 0.2, "confirm": 0.12, "shares": 0.2, "rows": 0.18, "guard": 0.3}
-        parts["probe"] *= min(2.0, max(1.0, len(state.candidates) / USUAL))
+        if self.budget is None:  # else it is the last word
+            parts["probe"] *= min(2.0, max(1.0, len(state.candidates) / USUAL))
         return {stage: part * x for stage, part in parts.items()}
 
     def _kept(self, state: AutoState) -> int:
@@ -278,6 +284,7 @@ class Auto(Method[AutoSettings, AutoState]):
             if stage == "guard":  # the last: all that is left
                 room = max(room, self._x - self._spent(state))
             length, repeats = self._length(state, stage, room, each, looks, hold_out)
+        length = whole_batches(state, length, hold_out)
         seeds = list(range(first, first + repeats))
         more = [first + repeats] if stage == "probe" else []
         return Round(stage=stage, arms=arms, length=length, seeds=seeds, more=more, hold_out=hold_out)
@@ -299,16 +306,23 @@ class Auto(Method[AutoSettings, AutoState]):
     ) -> tuple[float, int]:
         """A round's length and number of seeds, from the x it may cost, and what it costs at full length and in looks."""
         each *= 1 - hold_out / max(state.rows, 1)
-        worth_repeating = (
-            LONGEST["guard"] if stage == "guard" else WORTH_REPEATING
-        )  # a guard is to be long before it is sure
+        # A guard is to be long before it is sure.
+        worth_repeating = LONGEST["guard"] if stage == "guard" else WORTH_REPEATING
         repeats = min(MOST_SEEDS, max(1, int(room / (each * worth_repeating))))
         room /= repeats
         return min(LONGEST[stage], max(room - looks, 0.5 * room) / each), repeats
 
     # The answer
 
+    def _as_far_as_seen(self, state: AutoState) -> AutoState:
+        """With the choice by all runs that have ended, where a look at single candidates was stopped."""
+        if state.finished or not state.rounds or state.rounds[-1].stage not in ("probe", "confirm"):
+            return state
+        names = self._chosen(state) if gains_so_far(state) else []
+        return state.model_copy(update={"choice": beside(names) if names else None})
+
     def recipe(self, state: AutoState) -> Recipe:
+        state = self._as_far_as_seen(state)
         phases: tuple[Phase, ...] = (Phase(shares={state.primary: 1}),)
         if state.choice is not None:
             ranked = {name: unpack(ids, np.int64) for name, ids in state.ranked.items()}
@@ -319,7 +333,7 @@ class Auto(Method[AutoSettings, AutoState]):
             primary=state.primary,
             phases=phases,
             evidence={"related": state.related}
-            | {"rounds": [evidence(one) for one in state.rounds if one.complete]}
+            | {"rounds": [evidence(one) for one in state.rounds if one.seen]}
             | evidence_of_rows(state),
             verdict=verdict(state),
         )
@@ -334,16 +348,3 @@ class Auto(Method[AutoSettings, AutoState]):
         if state.ranking is not None and not state.ranked:
             return {"stage": "rows", "ranked": state.ranking.ranked}
         return {"stage": now.stage, "arms": f"{len(now.truth)} of {len(now.arms)}"}
-
-
-def _costs(pool: Pool) -> dict[str, Any]:
-    card, size = pool.cards[pool.primary], pool.train.batch_size
-    if pool.goal == "average":
-        return {}
-    return {
-        "rows": card.rows,
-        "sizes": {name: pool.cards[name].rows for name in pool.candidates},
-        "hold_out": max(0, min(int(MOST_HELD_OUT * card.rows), ENOUGH_ROWS - card.select_rows)),
-        "beside": math.ceil(card.rows / size) * size / card.rows,
-        "looks": LOOKS * EVALUATION_SHARE * card.select_rows / (pool.train.epochs * card.rows),
-    }

@@ -55,18 +55,25 @@ class Round(BaseModel):
             update={"truth": {**self.truth, name: {**self.truth.get(name, {}), plan.seed: rows.tolist()}}}
         )
 
+    @property
+    def seen(self) -> list[Arm]:
+        """Arms of which a run has ended: all of them in a complete round; none before one of the primary alone has."""
+        return [arm for arm in self.arms if self.truth.get(arm.name)] if self.truth.get(ALONE.name) else []
+
     def rows(self, arm: Arm) -> np.ndarray:
-        """float64 [seeds, rows]."""
-        return np.array([self.truth[arm.name][seed] for seed in self.seeds_of(arm)], dtype=np.float64)
+        """float64 [seeds that have ended, rows]."""
+        known = self.truth[arm.name]
+        return np.array([known[seed] for seed in self.seeds_of(arm) if seed in known], dtype=np.float64)
 
     def gains(self) -> dict[str, Gain]:
-        """Of every arm over the primary alone, by this round alone."""
-        return gains({arm.name: self.rows(arm) for arm in self.arms}, ALONE.name)
+        """Of every arm that was seen over the primary alone, by this round alone."""
+        return gains({arm.name: self.rows(arm) for arm in self.seen}, ALONE.name)
 
 
 class AutoState(State):
-    """rows: of the primary's train; sizes: of the candidates'. hold_out: as of rounds. beside: what a batch of an auxiliary costs
-    for one of the primary, whose last batch may be short. looks: x that a probe's evaluations on *select* cost.
+    """rows: of the primary's train; sizes: of the candidates'; batch_size: of training. hold_out: as of rounds.
+    beside: what a batch of an auxiliary costs for one of the primary, whose last batch may be short. looks: x that a probe's
+    evaluations on *select* cost.
 
     related: what labels say of many candidates. ranking: of the rows of the choice, if it has started; ranked: ids of each task's
     rows in that order, packed; no_rows: why rows were not looked at. rounds: complete ones and the one that runs. choice: what
@@ -79,6 +86,7 @@ class AutoState(State):
     goal: str = "primary"
     rows: int = 0
     sizes: dict[str, int] = {}
+    batch_size: int = 1
     hold_out: int = 0
     beside: float = 1.0
     looks: float = 0.0
@@ -92,11 +100,14 @@ class AutoState(State):
 
 
 def gains_so_far(state: AutoState) -> dict[str, Gain]:
-    """Of the candidates in the last complete look at single candidates, with all that was seen of every arm at that length."""
-    looks = [one for one in state.rounds if one.stage in ("probe", "confirm") and one.complete]
+    """Of the candidates in the last look at single candidates, with all that was seen of every arm at that length. Of a round
+    that was stopped, those of which something was seen."""
+    looks = [one for one in state.rounds if one.stage in ("probe", "confirm") and one.seen]
+    if not looks:
+        return {}
     runs: dict[str, list[np.ndarray]] = {}
     for one in looks:
-        for arm in one.arms:
+        for arm in one.seen:
             runs.setdefault(arm.name, []).append(one.rows(arm))
     found = gains({name: np.concatenate(rows) for name, rows in runs.items()}, ALONE.name)
-    return {arm.name: found[arm.name] for arm in looks[-1].arms if arm != ALONE}
+    return {arm.name: found[arm.name] for arm in looks[-1].arms if arm != ALONE and arm.name in found}

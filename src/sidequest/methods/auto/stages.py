@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
-from sidequest.methods.auto.arms import Arm
+from sidequest.methods.auto.arms import Arm, Kind
 from sidequest.methods.auto.decision import gains
 from sidequest.methods.auto.rounds import ALONE, Round
 from sidequest.methods.auto.rows import PARTS
@@ -17,13 +18,28 @@ def beside(names: list[str]) -> Arm:
     return Arm(kind="set" if len(names) > 1 else "candidate", tasks=tuple(sorted(names)))
 
 
-def guard_of(choice: Arm, goal: str, seed: int) -> list[Arm]:
-    """The choice, and what it must beat. A read-out has rows of the primary alone, so not where the goal is the average."""
-    more = max(1, math.ceil(len(choice.tasks) * choice.share / choice.primary_share))
+def guard_of(choice: Arm, goal: str, seed: int, without: Collection[Kind] = ()) -> list[Arm]:
+    """The choice and its simpler versions, and what they must beat, `without` some. A read-out has rows of the primary alone, so
+    not where the goal is the average."""
+    contenders = _versions(choice)
+    if "longer" in without:  # what equal shares are there for
+        contenders = [one for one in contenders if one.share == choice.share]
+    longer = dict.fromkeys(as_long_as(one) for one in contenders)
     shuffled = Arm(kind="permuted", tasks=choice.tasks[:1], permutation=1000 * seed + 500)
-    contenders = [choice] if choice.rows == "all" else [choice, _with_all_rows(choice)]
-    rivals = [*contenders, ALONE, Arm(kind="longer", beside=more), shuffled]
-    return rivals if goal == "average" else [*rivals, Arm(kind="read-out")]
+    read_out = [] if goal == "average" else [Arm(kind="read-out")]
+    return [arm for arm in [*contenders, ALONE, *longer, shuffled, *read_out] if arm.kind not in without]
+
+
+def _versions(choice: Arm) -> list[Arm]:
+    """The choice; with all of its rows, and with equal shares, too: what was seen in shorter runs may not hold, and more batches
+    have more of the primary's own to beat."""
+    whole = choice.model_copy(update={"rows": "all"})
+    return list(dict.fromkeys([choice, whole, beside(list(choice.tasks))]))
+
+
+def as_long_as(choice: Arm) -> Arm:
+    """The primary alone for as many batches."""
+    return Arm(kind="longer", beside=max(1, math.ceil(len(choice.tasks) * choice.share / choice.primary_share)))
 
 
 def shares_of(choice: Arm) -> list[Arm]:
@@ -37,10 +53,6 @@ def with_rows(choice: Arm) -> list[Arm]:
     return [choice, *(choice.model_copy(update={"rows": rows}) for rows in PARTS), ALONE]
 
 
-def _with_all_rows(choice: Arm) -> Arm:
-    return choice.model_copy(update={"rows": "all"})
-
-
 def best_change(now: Round, least: float) -> Arm:
     """Of shares, or of rows, the one with the highest gain; the first, equal shares or all rows, unless another is better by so
     many standard errors."""
@@ -51,9 +63,18 @@ def best_change(now: Round, least: float) -> Arm:
 
 
 def held(guard: Round, choice: Arm) -> Arm | None:
-    """The choice if it is above all that it must beat, with all its rows where they are as good; None: it is not."""
-    means = {arm.name: guard.rows(arm).mean() for arm in guard.arms}
-    mine = means.pop(choice.name)
-    if choice.rows != "all" and (whole := means.pop(_with_all_rows(choice).name)) >= mine:
-        mine, choice = whole, _with_all_rows(choice)
-    return choice if mine > max(means.values()) else None
+    """The best version of the choice that is above all that it must beat, a simpler one where it is as good; None: none is.
+    Each stands against the primary alone for as many batches as it has itself."""
+    means = {arm: guard.rows(arm).mean() for arm in guard.arms}
+    held: Arm | None = None
+    for version in [one for one in _versions(choice) if one in means]:
+        rivals = [mean for arm, mean in means.items() if arm in rivals_of(guard, version)]
+        if means[version] > max(rivals) and (held is None or means[version] >= means[held]):
+            held = version
+    return held
+
+
+def rivals_of(guard: Round, choice: Arm) -> list[Arm]:
+    """What a version of the choice must beat."""
+    rivals = [arm for arm in guard.arms if arm.is_control or arm.kind == "read-out"]
+    return [arm for arm in rivals if arm.kind != "longer" or arm == as_long_as(choice)]

@@ -10,6 +10,7 @@ from sidequest.formatting import fixed, signed
 from sidequest.methods.auto.arms import Arm
 from sidequest.methods.auto.decision import Gain
 from sidequest.methods.auto.rounds import AutoState, Round, gains_so_far
+from sidequest.methods.auto.stages import rivals_of
 
 
 def evidence(one: Round) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def evidence(one: Round) -> dict[str, Any]:
             "gain": gains[arm.name].mean,
             "error": gains[arm.name].error if arm.kind != "single" else 0.0,
         }
-        for arm in one.arms
+        for arm in one.seen
     ]
     return {"stage": one.stage, "length": one.length, "seeds": one.seeds, "hold_out": one.hold_out, "arms": arms}
 
@@ -41,17 +42,17 @@ def evidence_of_rows(state: AutoState) -> dict[str, Any]:
 def verdict(state: AutoState) -> str:
     if not state.candidates:
         return "there are no candidates"
-    complete = [one for one in state.rounds if one.complete]
-    if not complete:
+    gains = gains_so_far(state)
+    if not gains:
         if state.finished:
             return f"train with {state.primary} alone: the budget is too small to look at {len(state.candidates)} candidates"
         return f"stopped before anything could be said of the candidates: train with {state.primary} alone"
-    gains, last = gains_so_far(state), complete[-1]
+    last = next(one for one in reversed(state.rounds) if one.complete or one.stage in ("probe", "confirm"))
     if state.choice is not None:
         names = state.choice.tasks
         how = state.choice.name.removeprefix(" + ".join(names))
         each = ", ".join(f"{name} {_likelier(gains[name])}" for name in names if name in gains)
-        held = f"; {_at(last)} this holds against {_listed([_rival(arm) for arm in _rivals(last)])}"
+        held = f"; {_at(last)} this holds against {_listed([_rival(arm) for arm in rivals_of(last, state.choice)])}"
         beside = "it" if len(names) == 1 else "each"
         return (
             f"train with {_listed(names)}{how}: in short runs beside {beside} the right answers were more likely than with "
@@ -59,7 +60,7 @@ def verdict(state: AutoState) -> str:
         )
     alone = f"no auxiliary helps: train with {state.primary} alone"
     if last.stage == "guard":
-        best = max(_rivals(last), key=lambda arm: last.rows(arm).mean())
+        best = max(rivals_of(last, last.arms[0]), key=lambda arm: last.rows(arm).mean())
         names = last.arms[0].tasks
         return f"{alone}; {_listed(names)} looked good in short runs, but {_at(last)} {_rival(best)} is as good"
     best_of = max(gains, key=lambda name: gains[name].z)
@@ -67,11 +68,6 @@ def verdict(state: AutoState) -> str:
         f"{alone}; in short runs beside {_tried(state)} the right answers were not more likely by "
         f"more than runs differ anyway (the best, {best_of}: {_likelier(gains[best_of])})"
     )
-
-
-def _rivals(guard: Round) -> list[Arm]:
-    """What the choice must beat."""
-    return [arm for arm in guard.arms if arm.is_control or arm.kind == "read-out"]
 
 
 def _rival(arm: Arm) -> str:
@@ -87,7 +83,7 @@ def _at(guard: Round) -> str:
 
 
 def _tried(state: AutoState) -> str:
-    tried, there = len(state.rounds[0].arms) - 1, len(state.candidates)
+    tried, there = len(state.rounds[0].seen) - 1, len(state.candidates)
     if there == 1:
         return "the one candidate"
     return (
