@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from sidequest.errors import SettingsError
@@ -32,8 +34,13 @@ def test_what_is_given_wins_over_the_suite_and_the_suite_over_the_kind():
     assert settings(suite={"batch_size": 10}).epochs * 10 == pytest.approx(400)
 
 
-def test_a_kind_without_a_rule_has_the_fields_own_defaults():
-    assert settings(kind="custom") == TrainSettings()
+@pytest.mark.parametrize("kind", ["custom", "autosem", "of-another-package"])
+def test_a_kind_without_a_rule_has_enough_steps_for_few_rows(kind):
+    found = settings(kind=kind)
+    assert found.epochs * 4 == pytest.approx(160)  # 16·√100 steps; 100 rows are four batches of 32
+    assert found.model_copy(update={"epochs": 3.0, "evaluations": None, "patience": 3}) == TrainSettings()
+    many = training_settings(kind, replace(CARD, rows=100_000), {}, {}, "here")
+    assert many.epochs == pytest.approx(3.0, abs=0.01)
 
 
 def test_two_lengths_in_one_place_are_refused():

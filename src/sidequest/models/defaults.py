@@ -1,8 +1,8 @@
 """How long and how fast each kind of model is trained when the user does not say. No torch here: a setup is cheap to make.
 
 A rule sees the primary's card (its rows, objective, form) and gives any of the fields of `TrainSettings`; a length is best given
-in `steps`, because a fixed number of epochs is far too little for few rows and too much for many. Every number here was chosen
-by measurement on *select* or by cross-validation on *train*: docs/models.md says on what and against what.
+in `steps`, because a fixed number of epochs is far too little for few rows and too much for many. docs/models.md says of each
+number what it was chosen on and against what, or that it was set by hand.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ def _pooled(card: TaskCard) -> dict[str, Any]:
 
 
 def _bilstm(card: TaskCard) -> dict[str, Any]:
-    if (
-        card.form != Form.TOKENS
-    ):  # it starts at a read-out, which large steps would leave before the LSTM has learned anything
+    if card.form != Form.TOKENS:
+        # It starts at a read-out, which large steps would leave before the LSTM has learned anything.
         return {
             "steps": max(100, round(12 * math.sqrt(card.rows))),
             "batch_size": 16,
@@ -71,6 +70,13 @@ def _hf(card: TaskCard) -> dict[str, Any]:
     return {"steps": steps, "batch_size": batch, "warmup": 0.1, "evaluations": 8, "patience": 4}
 
 
+def _other(card: TaskCard) -> dict[str, Any]:
+    """A network of which nothing is known (a user's own, another package's, a paper's): as many steps as `hf`, of 32 rows."""
+    batch = 32
+    steps = max(100, round(16 * math.sqrt(card.rows)), math.ceil(3 * card.rows / batch))
+    return {"steps": steps, "batch_size": batch, "evaluations": 8, "patience": 4}
+
+
 RULES: dict[str, Rule] = {"pooled": _pooled, "bilstm": _bilstm, "convnet": _convnet, "hf": _hf}
 LENGTHS = ("epochs", "steps")
 
@@ -82,7 +88,7 @@ def training_settings(
 
     A length in steps becomes the same length in epochs, so that all that follows knows one unit.
     """
-    layers = [RULES[kind](card) if kind in RULES else {}, suite, given]
+    layers = [RULES.get(kind, _other)(card), suite, given]
     merged: dict[str, Any] = {}
     for layer in layers:
         lengths = [name for name in LENGTHS if layer.get(name) is not None]

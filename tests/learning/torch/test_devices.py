@@ -20,11 +20,13 @@ from sidequest.learning.protocol import (
 )
 from sidequest.learning.torch import randomness
 from sidequest.learning.torch.learner import TorchLearner
+from sidequest.learning.torch.losses import items
 from sidequest.model_settings import KIND_SETTINGS
 from sidequest.models import devices
 from sidequest.models.base import seeded
 from sidequest.models.devices import chosen_device
 from sidequest.settings import TrainSettings
+from sidequest.tasks.task import Objective
 from tests.helpers.marks import slow_but
 from tests.helpers.pretended_device import DEVICE, pretended_device
 from tests.helpers.small_learners import OddFamily, images
@@ -213,3 +215,23 @@ def test_the_device_is_no_part_of_a_trial_s_key(word_bert, monkeypatch):
     monkeypatch.setenv(devices.VARIABLE, "cpu")
     assert setup.facts([]) == facts
     assert all({"device"}.isdisjoint(cls.model_fields) for cls in KIND_SETTINGS.values())
+
+
+def test_what_a_model_says_of_rows_needs_no_float64_where_it_is(monkeypatch):
+    """Apple's devices have none, and `auto` judges every run by this."""
+    task = next(task for task in every_form() if task.objective == Objective.CLASSIFICATION)
+    logits, labels = torch.randn(4, len(task.labels)), torch.tensor([0, 1, 0, 1])
+    here = items(task, logits, labels)
+    double = torch.Tensor.double
+
+    def refused(tensor):
+        if tensor.device.type != "cpu":
+            raise TypeError("this device has no float64")
+        return double(tensor)
+
+    monkeypatch.setattr(torch.Tensor, "double", refused)
+    with pretended_device() as device:
+        there = logits.to(device)
+        with pytest.raises(TypeError, match="no float64"):
+            there.double()
+        np.testing.assert_array_equal(items(task, there, labels.to(device)).logits, here.logits)

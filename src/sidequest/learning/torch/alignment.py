@@ -32,12 +32,13 @@ class AlignedTraining:
 
 
 def _cosine(first: tuple[torch.Tensor | None, ...], second: tuple[torch.Tensor | None, ...]) -> float:
-    """Over the parameters that both tasks move, in double precision; 0 where one gradient is 0."""
+    """Over the parameters that both tasks move, in double precision where the device has it; 0 where one gradient is 0."""
     dot = one = two = 0.0
     for a, b in zip(first, second, strict=True):
         if a is None or b is None:
             continue
-        a, b = a.double(), b.double()
+        if a.device.type != "mps":
+            a, b = a.double(), b.double()
         dot += float((a * b).sum())
         one += float((a * a).sum())
         two += float((b * b).sum())

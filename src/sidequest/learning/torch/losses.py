@@ -64,7 +64,7 @@ def _weights(weights: ClassWeights, device: torch.device, dtype: torch.dtype) ->
 
 def items(task: Task, logits: Tensor, labels: Tensor) -> Items:
     """What logits say of each item of a batch; see `Items`."""
-    given, truth = logits.double().cpu(), labels.cpu()
+    given, truth = logits.cpu().double(), labels.cpu()  # in this order: not every device has float64
     counts = torch.ones(len(truth), dtype=torch.int64)
     if task.objective == Objective.REGRESSION:
         truth = truth.double()
