@@ -210,6 +210,24 @@ def test_a_comparison_with_a_missing_cell_ends_with_exit_code_1_and_its_table(tm
     assert CliRunner().invoke(app, command).exit_code == 0
 
 
+def test_a_control_that_failed_is_said_to_be_missing_in_the_shell_and_on_the_page(tmp_path, monkeypatch):
+    from sidequest.runs import controls
+
+    def broken(*_):
+        raise RuntimeError("no luck")
+
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(controls, "long_phase", broken)
+    options = ["--seeds", "3", "--workers", "1", "--set", "train.epochs=1", "--set", "train.max_batches=2"]
+    done = CliRunner().invoke(app, ["compare", "digits", "-m", "", "-o", str(tmp_path / "c"), *options])
+    assert done.exit_code == 1
+    note = "single-long is missing, so no method can be shown to help"
+    assert note in " ".join(done.output.split())
+    assert "auxiliary tasks help" not in done.output
+    assert note in " ".join((tmp_path / "c" / "report.html").read_text().split())
+    assert Comparison.read(tmp_path / "c").controls[0] == "single-long"
+
+
 def test_no_number_is_minus_zero(tmp_path, monkeypatch):
     monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
     digits = load_suite("digits")

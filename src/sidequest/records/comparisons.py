@@ -189,12 +189,12 @@ class Comparison(Record):
     """The table of a comparison. `verdict` and the words around it are in `sidequest.records.verdicts`.
 
     metric: of the scores, on *report*. baseline: what differences are taken to. controls: what a method has to beat besides, of
-    those that this model has. majority: what the best constant answer scores. missing: what failed by itself;
-    command: what repeats it. budget: the most that a selection could cost, in x. still_improving: whether the primary alone was
-    still getting better on *select* when its training ended. tuning: what tuning the primary chose and cost, in a sentence.
-    random_sizes: of the random subset on each seed, decided by the choices of `sized_by` when it was first drawn. long_as: the
-    method whose length `single-long` has, long_batches: that length on each seed. changes: what methods that were added changed
-    of what was there before, in sentences.
+    those that this model has, also where their cells failed. majority: what the best constant answer scores. missing: what failed
+    by itself; command: what repeats it. budget: the most that a selection could cost, in x. still_improving: whether the primary
+    alone was still getting better on *select* when its training ended. tuning: what tuning the primary chose and cost, in a
+    sentence. random_sizes: of the random subset on each seed, decided by the choices of `sized_by` when it was first drawn.
+    long_as: the method whose length `single-long` has, long_batches: that length on each seed. changes: what methods that were
+    added changed of what was there before, in sentences.
     """
 
     FILE: ClassVar[str] = "comparison.json"

@@ -41,6 +41,8 @@ def headline(comparison: Comparison) -> str:
         return "the model is the problem: a plain read-out of its features (probe) beats training it on the primary"
     if all(row.verdict == "hurts" for row in methods):
         return f"no auxiliary helps: every method is below {comparison.baseline}"
+    if lost := missing_controls(comparison):
+        return f"not shown: {listed(lost)} {_is(lost)} missing, and to help a method has to beat {to_beat(comparison)}"
     return f"not shown: no method beats {to_beat(comparison)} beyond the noise of {seeds_of(seeds)}"
 
 
@@ -53,6 +55,11 @@ def best_row(comparison: Comparison) -> Row | None:
 def to_beat(comparison: Comparison) -> str:
     """The controls in words, as `single, single-long and probe`."""
     return listed([comparison.baseline, *comparison.controls])
+
+
+def missing_controls(comparison: Comparison) -> list[str]:
+    """Controls that should be there and have no cell: they failed, so that nothing was shown to be above them."""
+    return [name for name in comparison.controls if comparison.row(name) is None]
 
 
 def sentences(comparison: Comparison) -> list[str]:
@@ -121,7 +128,23 @@ def notes(comparison: Comparison) -> list[str]:
     """Why a verdict is not what a row's own numbers suggest."""
     methods = [row for row in comparison.rows if row.role == "method" and row.against]
     said = [note for row in methods for note in (*_corrected(row, len(methods)), *_other_rows(row), *_beaten(row))]
-    return [*said, *_random_size(comparison), *comparison.changes]
+    return [*_without_controls(comparison, methods), *said, *_random_size(comparison), *comparison.changes]
+
+
+def _without_controls(comparison: Comparison, methods: list[Row]) -> list[str]:
+    """A control whose cells failed, or that has no seed in common with a method, is not beaten by being away."""
+    out = []
+    lost = missing_controls(comparison)
+    if lost and comparison.row(comparison.baseline) is not None:
+        out.append(
+            f"{listed(lost)} {_is(lost)} missing, so no method can be shown to help: it would have to beat "
+            f"{to_beat(comparison)}."
+        )
+    for row in methods:
+        apart = [name for name in comparison.controls if name not in lost and row.to(name) is None]
+        if apart:
+            out.append(f"{row.method} has no seed in common with {listed(apart)}, so it cannot be shown to help.")
+    return out
 
 
 def _random_size(comparison: Comparison) -> list[str]:
@@ -253,6 +276,10 @@ def _short_training(comparison: Comparison) -> list[str]:
         f"{comparison.baseline} was still improving on select when its training ended: train longer (train.epochs or "
         "train.steps) before believing that anything helps it."
     ]
+
+
+def _is(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def listed(names: list[str]) -> str:

@@ -90,6 +90,7 @@ def compare(
             directory=table.directory,
             missing=table.missing,
             command=command,
+            controls=table.controls,
         ).model_copy(update=table.dependent)
         comparison.write(table.directory)
         write_outcomes(table.outcomes, setup.suite.primary, table.directory / "outcomes.parquet")
@@ -145,6 +146,11 @@ class _Table:
         """The names of the table's rows, in their order: the baseline, the other controls, then the methods."""
         first = baseline_of(self.setup)
         return [first, SINGLE_LONG, PROBE, *(name for name in self.methods if name != first)]
+
+    @property
+    def controls(self) -> list[str]:
+        """Those that this table has, whatever becomes of their cells."""
+        return [SINGLE_LONG] * self.with_long + [PROBE] * self.with_probe
 
     @property
     def _total(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -43,10 +43,12 @@ def summarise(
     directory: Path | None = None,
     missing: Sequence[MissingCell] = (),
     command: str = "",
+    controls: Collection[str] = (),
 ) -> Comparison:
     """The table over these methods, in this order; a method without any outcome is left out.
 
     directory: of the comparison, whose cells hold their predictions; without it there are no intervals over rows.
+    controls: what has to be beaten even if none of its cells is there: a control that failed must not make a verdict easier.
     """
     drawn = resampled_scores(setup, outcomes, directory) if directory is not None else {}
     by_method = {
@@ -54,15 +56,16 @@ def summarise(
     }
     by_method = {method: found for method, found in by_method.items() if found}
     baseline = baseline_of(setup)
-    controls = [name for name in CONTROLS if name in by_method]
+    wanted = {*by_method, *controls, *(cell.method for cell in missing)}
+    required = [name for name in CONTROLS if name in wanted]
     # Where the goal is the average, policies are compared with each other: the others are there to be seen.
-    to_beat = [baseline] if setup.suite.goal == "average" else [baseline, *controls]
+    to_beat = [baseline] if setup.suite.goal == "average" else [baseline, *required]
     roles: dict[str, Role] = {
-        name: "baseline" if name == baseline else "control" if name in controls else "method" for name in by_method
+        name: "baseline" if name == baseline else "control" if name in required else "method" for name in by_method
     }
     against = {"baseline": [], "control": [baseline], "method": to_beat}
     differences = {method: _differences(by_method, drawn, method, against[roles[method]]) for method in by_method}
-    claims = {method: _claim(differences[method]) for method in by_method if roles[method] == "method"}
+    claims = {method: _claim(differences[method], to_beat) for method in by_method if roles[method] == "method"}
     # Corrected for many comparisons: where nothing helps, *any* claim that something does appears at the stated rate.
     corrected = dict(zip(claims, holm(list(claims.values())).tolist(), strict=True)) if claims else {}
     likely = _probability_best(by_method)
@@ -89,7 +92,7 @@ def summarise(
         report_rows=len(task.splits["report"]) if "report" in task.splits else None,
         seeds=list(seeds),
         baseline=baseline,
-        controls=[] if average else controls,
+        controls=[] if average else required,
         majority=None if average else majority_score(task),
         rows=tuple(rows),
         outcomes=tuple(outcomes),
@@ -144,16 +147,19 @@ def _differences(
                 n=paired.n,
             )
         )
-    return tuple(out)
+    # The first is to the baseline: without it the others say nothing about help or harm.
+    return tuple(out) if out and out[0].to == controls[0] else ()
 
 
-def _claim(differences: Sequence[Difference]) -> float:
+def _claim(differences: Sequence[Difference], to_beat: Sequence[str]) -> float:
     """The p-value of what a verdict would say: that the method is above *every* control, or that it is below the baseline.
 
     A claim about all controls holds if each of its parts does, so the largest of their p-values is its own (an
-    intersection-union test) and the number of controls needs no correction.
+    intersection-union test) and the number of controls needs no correction. Where the difference to one of them is unknown,
+    because its cells failed, there is no such claim.
     """
-    if differences and all(difference.mean > 0 for difference in differences):
+    known = {difference.to for difference in differences}
+    if known.issuperset(to_beat) and all(difference.mean > 0 for difference in differences):
         return max(difference.p_value for difference in differences)
     if differences and differences[0].mean < 0:
         return differences[0].p_value
