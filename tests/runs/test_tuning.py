@@ -1,10 +1,13 @@
 """Tuning the primary alone."""
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
 
+import sidequest as sq
+from sidequest.cli.common import make_setup
 from sidequest.cli.common import tuned as with_tuning
 from sidequest.errors import Damaged, SettingsError
 from sidequest.models import search_spaces
@@ -12,7 +15,7 @@ from sidequest.progress import Progress
 from sidequest.runs import tuning as tuning_module
 from sidequest.runs.setup import Setup
 from sidequest.runs.tuning import Tuning, resplit, tune
-from sidequest.runs.tuning_choices import model_choices
+from sidequest.runs.tuning_choices import choices, model_choices
 from sidequest.tasks.loading import load_suite
 from sidequest.tasks.memory import make_task
 from sidequest.tasks.suite import Suite
@@ -29,7 +32,7 @@ def own_cache(tmp_path, monkeypatch):
 def setup(few_digits):
     """Far too slow a rate: tuning must find a faster one."""
     train = {"epochs": 20, "learning_rate": 1e-3, "patience": None, "batch_size": 32}
-    return Setup.of(load_suite("digits"), {"kind": "alphavil"}, train)
+    return dataclasses.replace(Setup.of(load_suite("digits"), {"kind": "alphavil"}, train), given=())
 
 
 @pytest.fixture
@@ -175,14 +178,55 @@ def test_what_the_user_left_open_in_the_model_is_tried(encoders):
 
 @pytest.mark.parametrize(
     ("kind", "given", "expected"),
-    [("pooled", None, 1e-4), ("bilstm", None, 3e-4), ("hf", None, 1e-4), ("pooled", 0.01, 0.01)],
+    [("pooled", None, 1e-4), ("bilstm", None, 3e-4), ("hf", None, 1e-4), ("pooled", 0.01, None)],
 )
 def test_the_search_lies_around_the_rate_that_the_model_is_trained_with(encoders, kind, given, expected):
     texts = {"text": ["good cat", "bad dog"] * 20, "label": [0, 1] * 20}
     suite = Suite.of(make_task("texts", "classification", texts, report=texts, primary=True))
     setup = Setup.of(suite, {"kind": kind, "encoder": str(encoders())}, {"learning_rate": given} if given else {})
-    rates = tuning_module._Search(setup, 6, 0, None).space["train.learning_rate"]
-    assert np.sqrt(rates.low * rates.high) == pytest.approx(expected)
+    rates = tuning_module._Search(setup, 6, 0, None).space.get("train.learning_rate")
+    assert (rates and np.sqrt(rates.low * rates.high)) == (expected and pytest.approx(expected))
+
+
+ALL = {"train.learning_rate", "train.epochs", "train.weight_decay", "model.dropout"}
+
+
+@pytest.mark.parametrize(
+    ("model", "train", "left"),
+    [
+        ({}, {}, ALL),
+        ({"dropout": 0.2}, {"learning_rate": 1e-3}, {"train.epochs", "train.weight_decay"}),
+        ({}, {"steps": 4}, ALL - {"train.epochs"}),
+        ({}, {"epochs": 1, "weight_decay": 0.1}, {"train.learning_rate", "model.dropout"}),
+        ({"dropout": 0.3}, {"batch_size": 16, "learning_rate": None}, ALL - {"model.dropout"}),
+    ],
+)
+def test_what_was_given_is_not_tuned_wherever_it_was_given(model, train, left):
+    suite = load_suite("digits")
+    of_suite = dataclasses.replace(suite, defaults={"model": {"kind": "convnet", **model}, "train": train})
+    pairs = {"model": model, "train": train}.items()
+    assigned = [f"{room}.{name}={'null' if x is None else x}" for room, found in pairs for name, x in found.items()]
+    shell, _ = make_setup("digits", "convnet", None, assigned)
+    for setup in (Setup.of(suite, {"kind": "convnet", **model}, train), Setup.of(of_suite), shell):
+        assert {*choices(setup)[0]} == left
+        assert {*choices(pickle.loads(pickle.dumps(setup)))[0]} == left
+
+
+def test_a_tuning_tries_only_what_is_open(tmp_path):
+    given = {"learning_rate": 1e-3, "epochs": 1, "max_batches": 2}
+    suite = load_suite("digits")
+    found = sq.tune(suite, 6, model={"kind": "convnet", "dropout": 0.2}, train=given, progress=False)
+    assert {name for tried in found.tried for name in tried.settings} == {"train.weight_decay"}
+    # The same numbers as defaults are another search: what it kept is not found.
+    open_ = dataclasses.replace(Setup.of(suite, {"kind": "convnet", "dropout": 0.2}, given), given=())
+    assert {name for tried in tune(open_, 6).tried for name in tried.settings} == ALL
+
+
+def test_where_all_is_given_there_is_nothing_to_tune(tmp_path):
+    given = {"learning_rate": 1e-3, "steps": 3, "weight_decay": 0.1}
+    with pytest.raises(SettingsError, match=r"nothing is left to tune: model\.dropout, train\.epochs, train\.learning"):
+        sq.tune("digits", 6, model={"kind": "convnet", "dropout": 0.2}, train=given, progress=False)
+    assert not (tmp_path / "cache" / "tunings").exists()
 
 
 @pytest.mark.integration

@@ -46,7 +46,7 @@ def tune(
         suite: A `Suite`, the path of a suite file, or a `Setup`.
         trainings: How many the tuning may take, 2 at least.
         model: A kind (`"pooled"`), or settings as a dictionary or an object; what is set here is not tuned.
-        train: Settings of the training, as a dictionary or an object.
+        train: Settings of the training, as a dictionary or an object; what is set here, or in the suite, is not tuned.
         seed: Decides the splits and what is tried.
         workers: Trainings at once, or an `Executor`.
         progress: Bars on the error stream, or a listener of your own.

@@ -52,12 +52,14 @@ class Setup:
         model: The settings of the model.
         train: The settings of the training.
         tuning: What tuning the primary found and cost, in a sentence, where the settings come from it.
+        given: The names of the settings that a user chose (`train.learning_rate`), here or in the suite: they are not tuned.
     """
 
     suite: Suite
     model: ModelSettings
     train: TrainSettings
     tuning: str | None = None
+    given: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -92,7 +94,7 @@ class Setup:
         chosen = plain_train(train)
         lengths = training_settings(kind, card, own, chosen, f"{where}: train")
         lengths.check_tasks(suite.tasks, f"{where}: train")
-        return cls(suite, settings, lengths)
+        return cls(suite, settings, lengths, given=names_given({**section, **given}, {**own, **chosen}))
 
     def with_all_rows(self) -> Setup:
         """*select* joins *train*, as nothing is left to choose: the same passes over more rows, which no score can end.
@@ -106,7 +108,8 @@ class Setup:
 
     def __getstate__(self) -> dict[str, Any]:
         """For a worker process: without what this process has already loaded."""
-        return {"suite": self.suite, "model": self.model, "train": self.train, "tuning": self.tuning}
+        names = ("suite", "model", "train", "tuning", "given")
+        return {name: getattr(self, name) for name in names}
 
     @functools.cached_property
     def family(self) -> Family:
@@ -257,6 +260,14 @@ class Setup:
     def identity(self, method: str, settings: dict[str, Any], seed: int) -> str:
         """What makes two runs the same run."""
         return digest(self.provenance(method, settings, seed) | {"method": method})
+
+
+def names_given(model: Mapping[str, Any], train: Mapping[str, Any]) -> tuple[str, ...]:
+    """The settings that these sections decide, by their whole names; null leaves one open."""
+    rooms = {"model": model, "train": train}
+    return tuple(
+        sorted(f"{room}.{name}" for room, values in rooms.items() for name in values if values[name] is not None)
+    )
 
 
 def plain_model(model: str | Mapping[str, Any] | ModelSettings | None) -> dict[str, Any]:

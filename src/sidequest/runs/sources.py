@@ -24,7 +24,7 @@ from sidequest.records.comparisons import Comparison
 from sidequest.records.verdicts import best_row
 from sidequest.runs.consent import check_consent
 from sidequest.runs.directory import read_run
-from sidequest.runs.setup import Setup
+from sidequest.runs.setup import Setup, names_given
 from sidequest.settings import TrainSettings, parse
 from sidequest.tasks.loading import load_suite
 from sidequest.tasks.suite import Suite
@@ -192,7 +192,10 @@ def _setup(
         settings = model_settings({**chosen_model, **wanted, "kind": kind}, f"{path}: model")
         lengths = training_settings(kind, card, chosen_train, {**of_suite, **train}, f"{path}: train")
         changed = bool(recipe.provenance.get("model")) and settings != model_settings(chosen_model, f"{path}: model")
-        return Setup(suite, settings, lengths, recipe.provenance.get("tuning")), changed
+        # What the suite decides is given also where the recipe carries it: a tuning leaves it alone.
+        of_kind = resolved_kind(suite, str(own.get("model", {}).get("kind", AUTO))) == kind
+        sections = {**(own.get("model", {}) if of_kind else {}), **wanted}, {**own.get("train", {}), **train}
+        return Setup(suite, settings, lengths, recipe.provenance.get("tuning"), names_given(*sections)), changed
     # Another kind of model: its own defaults, not those of the model that chose. A suite's sections are for the suite's own kind.
     same_kind = (own.get("model") or {}).get("kind") == kind
     carried = {
@@ -203,7 +206,9 @@ def _setup(
     model_section = own.get("model", {}) if same_kind else {}
     settings = model_settings({**carried, **model_section, **wanted, "kind": kind}, f"{path}: model")
     train_section = own.get("train", {}) if same_kind else of_suite
-    return Setup(suite, settings, training_settings(kind, card, train_section, train, f"{path}: train")), True
+    lengths = training_settings(kind, card, train_section, train, f"{path}: train")
+    given = names_given({**model_section, **wanted}, {**train_section, **train})
+    return Setup(suite, settings, lengths, given=given), True
 
 
 def _kind_of(recipe: Recipe, key: str) -> str:

@@ -25,12 +25,12 @@ from sidequest.files import digest, read_json, write_json
 from sidequest.learning.meter import Meter
 from sidequest.methods.base import Plan
 from sidequest.model_settings import model_settings
-from sidequest.models.search_spaces import Range, edges, search_space
+from sidequest.models.search_spaces import Range, edges
 from sidequest.progress import Progress
 from sidequest.recipe import Phase
 from sidequest.runs.selecting import local_trials
 from sidequest.runs.setup import Setup
-from sidequest.runs.tuning_choices import model_choices, usual_rate
+from sidequest.runs.tuning_choices import choices
 from sidequest.search.executors import Ahead, Executor, Session, WorkerJournal, as_executor
 from sidequest.search.trials import TrialResult
 from sidequest.settings import TrainSettings, parse
@@ -163,6 +163,7 @@ def with_settings(setup: Setup, chosen: dict[str, Any]) -> Setup:
         setup.suite,
         model_settings({**model, **rooms["model"]}, "tuning: model"),
         parse(TrainSettings, {**setup.train.model_dump(), **rooms["train"]}, "tuning: train"),
+        given=setup.given,
     )
 
 
@@ -184,8 +185,12 @@ def tune(
     if trainings < 2:
         raise SettingsError(f"tuning compares settings, which takes at least 2 trainings, found {trainings}")
     sweep()
-    setup = Setup(setup.suite.subset([]), setup.model, setup.train)
-    key = digest({"facts": setup.facts([]), "trainings": trainings, "seed": seed, "version": [VERSION, SEARCH_VERSION]})
+    setup = Setup(setup.suite.subset([]), setup.model, setup.train, given=setup.given)
+    space, given = choices(setup)
+    if not space:
+        raise SettingsError(f"nothing is left to tune: {', '.join(given)} are given; leave one of them out")
+    facts = {"facts": setup.facts([]), "trainings": trainings, "seed": seed, "version": [VERSION, SEARCH_VERSION]}
+    key = digest(facts | ({"given": given} if given else {}))
 
     def make(_: Path) -> dict[str, Any]:
         executor, journal = as_executor(workers), WorkerJournal(directory, only_trouble=True)
@@ -205,9 +210,7 @@ class _Search:
         self.setup, self.trainings, self.seed, self.progress = setup, trainings, seed, progress
         self.suites = resplit(setup.suite, seed)[: max(1, trainings // 2)]  # so that other settings are tried at all
         self.kind = setup.model.kind
-        card = setup.suite.tasks[setup.suite.primary].card
-        train = setup.train.model_copy(update={"learning_rate": usual_rate(setup)})
-        self.space = search_space(self.kind, card, setup.model, train) | model_choices(setup)
+        self.space, _ = choices(setup)
         self.meter = Meter()
         self.tried: list[Tried] = []
 

@@ -1,4 +1,4 @@
-"""What of the model itself `tune` tries, beside the numbers of `search_spaces`: how it reads pairs, its layers, its dropout.
+"""What `tune` tries: the numbers of `search_spaces`, and of the model itself how it reads pairs, its layers, its dropout.
 
 Only what the user left open is tried: a setting that was given stays.
 """
@@ -9,12 +9,23 @@ import json
 
 from sidequest.model_settings import EncoderSettings, HfSettings
 from sidequest.models.encoders import resolve
-from sidequest.models.search_spaces import OneOf, Space
+from sidequest.models.search_spaces import OneOf, Space, search_space
 from sidequest.models.texts import has_pairs
 from sidequest.runs.setup import Setup
 
 WITH_LAYERS = ("hf", "bilstm", "pooled")  # `autosem` is as it was published
 FINE_TUNING_DROPOUTS = (None, 0.0, 0.2)  # None: the encoder's own
+
+
+def choices(setup: Setup) -> tuple[Space, list[str]]:
+    """The settings to try for the primary of a setup, and the names of those that would be tried had they not been given."""
+    card = setup.suite.tasks[setup.suite.primary].card
+    train = setup.train.model_copy(update={"learning_rate": usual_rate(setup)})
+    space = search_space(setup.model.kind, card, setup.model, train) | model_choices(setup)
+    given = {*setup.given}
+    if "train.steps" in given:  # the same length in another unit
+        given.add("train.epochs")
+    return {name: part for name, part in space.items() if name not in given}, sorted(given & {*space})
 
 
 def model_choices(setup: Setup) -> Space:
