@@ -52,12 +52,14 @@ def verdict(state: AutoState) -> str:
         names = state.choice.tasks
         how = state.choice.name.removeprefix(" + ".join(names))
         each = ", ".join(f"{name} {_likelier(gains[name])}" for name in names if name in gains)
-        held = f"; {_at(last)} this holds against {_listed([_rival(arm) for arm in rivals_of(last, state.choice)])}"
         beside = "it" if len(names) == 1 else "each"
-        return (
+        said = (
             f"train with {_listed(names)}{how}: in short runs beside {beside} the right answers were more likely than with "
-            f"{state.primary} alone ({each}){held if last.stage == 'guard' else ''}"
+            f"{state.primary} alone ({each})"
         )
+        if last.stage != "guard":
+            return f"{said}; effort 3 and more hold it against {state.primary} alone in long runs, too"
+        return f"{said}; {_at(last)} this holds against {_listed([_rival(arm) for arm in rivals_of(last, state.choice)])}"
     alone = f"no auxiliary helps: train with {state.primary} alone"
     if last.stage == "guard":
         best = max(rivals_of(last, last.arms[0]), key=lambda arm: last.rows(arm).mean())
