@@ -9,8 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from sidequest.cli import app
+from sidequest.cli.tables import print_standings
 from sidequest.errors import RunMismatch, SettingsError
 from sidequest.records.standings import Judged, StandingsRecord, TableFacts
+from sidequest.report.quality import standings_csv
 from sidequest.runs import finals, scoring
 from sidequest.runs.finals import train_once
 from sidequest.runs.scoring import Truth, judge
@@ -227,3 +229,19 @@ def test_bad_input_is_one_sentence(score, arguments, tmp_path):
     said, _ = score(*[each.format(here=tmp_path) for each in arguments])
     assert isinstance(said.exception, SettingsError)  # exit code 2 and its first line: tests/cli
     assert not (tmp_path / "scores" / "standings.json").exists()
+
+
+def test_where_nothing_helps_what_a_trained_choice_did_is_said_in_the_metric(capsys):
+    nothing = TableFacts(subsets=4, gap=math.nan, content="a")
+    harmful = [one(score=0.7, alone=0.8), one(seed=1, score=0.6, alone=0.8)]
+    found = joined([record(*harmful, one("untrained"), facts=nothing)]).standings
+    row = next(row for row in found if row.method == "m")
+    assert math.isnan(row.delivered)
+    assert row.gained == pytest.approx(-0.15)
+    assert row.gained_low < row.gained < row.gained_high
+    print_standings(found)
+    shown = capsys.readouterr().out
+    assert "-0.1500 ±" in shown or "−0.1500 ±" in shown
+    assert ",-0.15" in standings_csv(found)
+    print_standings(joined([record(one(), facts=nothing)]).standings)  # the control: nothing was trained
+    assert "over the primary alone" not in capsys.readouterr().out

@@ -160,7 +160,7 @@ def print_standings(standings: Sequence[Standing]) -> None:
     from rich.console import Console
 
     from sidequest.cli.printing import Column, print_table
-    from sidequest.formatting import fixed, half
+    from sidequest.formatting import fixed, half, signed
 
     console = Console()
     for truth in dict.fromkeys(row.truth for row in standings):
@@ -176,6 +176,9 @@ def print_standings(standings: Sequence[Standing]) -> None:
         if any(math.isfinite(row.delivered) for row in rows):
             shares = [fixed(row.delivered, 2) + half(row.delivered, row.delivered_high) for row in done]
             columns.append(Column("gain delivered ± 95 %", shares))
+        elif any(row.trained for row in rows):  # nothing helps: no part of a gain, but harm is harm
+            gains = [signed(row.gained, 4) + half(row.gained, row.gained_high, 4) for row in done]
+            columns.append(Column("trained, over the primary alone ± 95 %", gains))
         if len({row.seeds for row in done}) > 1:
             columns.append(Column("seeds", [str(row.seeds) for row in done]))
         print_table(console, truth, columns, keep=3)

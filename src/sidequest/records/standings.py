@@ -46,6 +46,7 @@ class Standing(Part):
     relative: mean regret where the best subset is 0 and the primary alone is 1; unknown where nothing helps the primary.
     delivered: the part of the oracle's gain over the primary alone that the trained recipes reach, with its 95 % interval over
         seeds; unknown where nothing was trained or nothing helps. trained: the seeds that it is of.
+    gained: the same gain in the metric itself, known wherever recipes were trained: below 0 where a choice did harm.
     chosen: the part of the seeds on which it chose any auxiliary. failed: why it did not select, at least on some seeds.
     """
 
@@ -63,6 +64,9 @@ class Standing(Part):
     delivered: Known = math.nan
     delivered_low: Known = math.nan
     delivered_high: Known = math.nan
+    gained: Known = math.nan
+    gained_low: Known = math.nan
+    gained_high: Known = math.nan
     trained: int = 0
     chosen: Known = math.nan
 

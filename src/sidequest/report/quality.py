@@ -17,7 +17,7 @@ from sidequest.report.style import cost_axis, mark, new_figure
 HIGHEST = 2.5  # on the axes: a method that is worse than that is at the edge
 COLUMNS = (
     *("truth", "method", "seeds", "x", "regret", "low", "high", "relative", "rank", "subsets", "chosen"),
-    *("trained", "delivered", "delivered_low", "delivered_high", "failed"),
+    *("trained", "delivered", "delivered_low", "delivered_high", "gained", "gained_low", "gained_high", "failed"),
 )
 
 

@@ -34,8 +34,9 @@ def standing(truth: str, method: str, facts: TableFacts, judged: Sequence[Judged
         unknown = dict.fromkeys(("regret", "low", "high", "relative", "rank", "x"), nan)
         return Standing(truth=truth, method=method, subsets=facts.subsets, seeds=0, failed=failed, **unknown)
     regret, count = mean_interval([each.regret for each in judged]), len(judged)
-    gained = [each.gained for each in judged if math.isfinite(each.gained)]
-    delivered = _over(mean_interval(gained), facts.gap) if gained else Mean(nan, nan, nan, nan, 0)
+    gains = [each.gained for each in judged if math.isfinite(each.gained)]
+    gained = mean_interval(gains) if gains else Mean(nan, nan, nan, nan, 0)
+    delivered = _over(gained, facts.gap)
     return Standing(
         truth=truth,
         method=method,
@@ -51,7 +52,10 @@ def standing(truth: str, method: str, facts: TableFacts, judged: Sequence[Judged
         delivered=delivered.mean,
         delivered_low=delivered.low,
         delivered_high=delivered.high,
-        trained=len(gained),
+        gained=gained.mean,
+        gained_low=gained.low,
+        gained_high=gained.high,
+        trained=len(gains),
         chosen=sum(bool(each.auxiliaries) for each in judged) / count,
     )
 
