@@ -59,7 +59,9 @@ def verdict(state: AutoState) -> str:
         )
         if last.stage != "guard":
             return f"{said}; effort 3 and more hold it against {state.primary} alone in long runs, too"
-        return f"{said}; {_at(last)} this holds against {_listed([_rival(arm) for arm in rivals_of(last, state.choice)])}"
+        return (
+            f"{said}; {_at(last)} this holds against {_listed([_rival(arm) for arm in rivals_of(last, state.choice)])}"
+        )
     alone = f"no auxiliary helps: train with {state.primary} alone"
     if last.stage == "guard":
         best = max(rivals_of(last, last.arms[0]), key=lambda arm: last.rows(arm).mean())
