@@ -237,6 +237,25 @@ def test_a_device_that_is_none_is_refused(run, tmp_path, monkeypatch):
     assert "finds no xpu device" in errors
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["compare", "digits", "-m", "heu-size", "--seeds", "1", "-o", "out", "--workers", "1"],
+        ["compare", "digits", "-m", "heu-size", "--seeds", "1", "-o", "out", "--workers", "2"],
+        ["oracle", "digits", "--seeds", "2", "-o", "out/truth.json", "--workers", "1"],
+    ],
+)
+def test_a_device_that_is_not_there_is_refused_before_any_work(command, run, tmp_path, monkeypatch):
+    monkeypatch.setenv("SIDEQUEST_DEVICE", "cpu")  # put back at the end, whatever --device has set
+    monkeypatch.setenv("SIDEQUEST_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    code, said, errors = run(*command, "--device", "xpu")
+    assert (code, said) == (2, "")
+    assert errors == "sidequest: --device xpu: this machine's torch finds no xpu device; leave it out or use cpu\n"
+    assert list(tmp_path.rglob("*")) == [tmp_path / "here"]
+
+
 def test_a_method_of_a_users_file_selects(run, tmp_path):
     reference = f"{ROOT / 'tests' / 'helpers' / 'toy_method.py'}:LargestGain"
     settings = ["--set", "train.max_batches=2", "--set", "least_gain=0.9"]

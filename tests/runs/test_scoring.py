@@ -210,6 +210,15 @@ def test_a_run_grows_by_the_same_command_with_other_methods_and_seeds(score, mon
     assert (tmp_path / "scores" / "standings.csv").read_text().count("\n") == 1 + 3
 
 
+def test_a_device_that_is_not_there_is_refused_before_any_work(score, monkeypatch, tmp_path):
+    monkeypatch.setenv("SIDEQUEST_DEVICE", "cpu")  # put back at the end, whatever --device has set
+    said, record = score.on_digits("single,all", "--device", "xpu")
+    assert record is None
+    assert isinstance(said.exception, SettingsError)  # which ends the command with 2
+    assert str(said.exception) == "--device xpu: this machine's torch finds no xpu device; leave it out or use cpu"
+    assert not list(tmp_path.rglob("*"))
+
+
 def test_runs_in_several_directories_are_shown_together_without_any_work(score, tmp_path):
     score.on_digits("single", out="one")
     score.on_digits("all", out="two")

@@ -85,6 +85,7 @@ def command(
     from sidequest.paths import check_output_directory
     from sidequest.progress import show_progress
     from sidequest.records.standings import StandingsRecord
+    from sidequest.runs.device import check_device
     from sidequest.runs.scoring import Truth, judge
     from sidequest.runs.standings import grown
     from sidequest.runs.truth import find_table
@@ -103,6 +104,8 @@ def command(
     # Refuse bad files before any work.
     tables = [Truth.read(find_table(name), suite, allow_code=allow_code) for name in truth or []]
     found = [StandingsRecord.read(path) for path in others or []]
+    if tables:
+        check_device(where)
     results = grown(out, found)
     for table in tables:
         with show_progress() as progress:

@@ -29,6 +29,7 @@ from sidequest.records.comparisons import Comparison, MissingCell, Outcome
 from sidequest.records.controls import PROBE, SINGLE_LONG
 from sidequest.runs.cells import Job, attempt, finished, place_job
 from sidequest.runs.controls import has_probe, long_batches
+from sidequest.runs.device import check_device
 from sidequest.runs.driver import check_kind, check_requirements
 from sidequest.runs.growing import changes_since, comparison_before
 from sidequest.runs.holding import holding
@@ -160,6 +161,7 @@ class _Table:
         """Refuse all that can be refused, before any training and before any directory is claimed."""
         if not self.seeds or len({*self.seeds}) != len(self.seeds) or min(self.seeds) < 0:
             raise SettingsError(f"seeds: different whole numbers from 0, at least one; found {self.seeds}")
+        check_device(self.executor)
         made = [choice.make() for choice in self.methods.values()]
         for method in made:
             check_kind(method, self.setup.model.kind)

@@ -15,6 +15,7 @@ from sidequest.errors import SettingsError, WorldError, end_if_all_would_fail
 from sidequest.formatting import fixed
 from sidequest.progress import Progress
 from sidequest.recipe import Phase, Recipe
+from sidequest.runs.device import check_device
 from sidequest.runs.finals import FinalRecord, train_once
 from sidequest.runs.luggage import Luggage
 from sidequest.runs.setup import Setup
@@ -66,8 +67,9 @@ def oracle(
     jobs = [SubsetJob(auxiliaries, seed) for seed in seeds for auxiliaries in subsets]
     results: dict[SubsetJob, SubsetResult] = {}
     failed: dict[str, str] = {}
-    sweep()
     executor = as_executor(workers)
+    check_device(executor)
+    sweep()
     journal = WorkerJournal(path.parent, only_trouble=True)
     setup.prepare(progress, executor, journal)
     labels = [f"{{{named(job.auxiliaries)}}} seed {job.seed}" for job in jobs]

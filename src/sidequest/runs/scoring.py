@@ -20,6 +20,7 @@ from sidequest.recipe import Phase, Recipe
 from sidequest.records.standings import Judged, StandingsRecord
 from sidequest.runs.cells import place_job, variant
 from sidequest.runs.consent import check_consent
+from sidequest.runs.device import check_device
 from sidequest.runs.finals import train_once
 from sidequest.runs.luggage import Luggage
 from sidequest.runs.selecting import select
@@ -88,6 +89,7 @@ def judge(
         the same seed.
     """
     executor = as_executor(workers)
+    check_device(executor)
     kept = (
         directory / truth.name if directory is not None and executor.shares_disk else None
     )  # or a node could not keep it
