@@ -1,5 +1,7 @@
 """The card beside an exported model: verdict, interval, scores, recipe, data and cost, fit for a hub."""
 
+import json
+
 import pytest
 import yaml
 
@@ -7,6 +9,9 @@ from sidequest.models.saved import ModelCard
 from sidequest.recipe import Recipe
 from sidequest.records.runs import ScoresRecord
 from sidequest.report.model_card import CardFacts, card_text, use_of
+from sidequest.runs.setup import Setup
+from sidequest.tasks.memory import make_task
+from sidequest.tasks.suite import Suite
 from tests.helpers.trained import trained_digits
 
 
@@ -57,12 +62,70 @@ def test_hubs_read_its_head_as_they_define_it(facts):
     from huggingface_hub import ModelCard as HubCard
 
     card = HubCard(card_text(facts))
-    assert card.data.pipeline_tag == "image-classification"
+    assert card.data.pipeline_tag is None  # transformers has no class for it
     assert card.data.library_name == "sidequest"
     (result,) = card.data.eval_results
+    assert result.task_type == "image-classification"
     assert result.metric_type == "accuracy"
     assert result.metric_value == round(facts.scores.report["accuracy"], 4)
     assert result.dataset_split == "report"
+
+
+TEXTS = {"text": ["good cat", "bad dog"] * 8}
+SAID = "`transformers.pipeline` does not load this model"
+MEAN = (
+    f"{SAID} as it is: load it with `AutoModelForTokenClassification` and average its logits over the tokens of a text"
+)
+TAGS = {"tokens": [["good", "cat"], ["bad", "dog"]] * 8, "tags": [["A", "N"], ["A", "N"]] * 8}
+CHOICES = {"text": ["the cat"] * 16, "choices": [["good", "bad"]] * 16, "label": [0, 1] * 8}
+
+
+@pytest.mark.parametrize(
+    ("objective", "columns", "pooling", "pairing", "pipeline", "said"),
+    [
+        ("classification", {**TEXTS, "label": [0, 1] * 8}, "native", "cross", "text-classification", None),
+        ("regression", {**TEXTS, "label": [0.0, 1.0] * 8}, "native", "cross", "text-classification", None),
+        ("tagging", TAGS, "native", "cross", "token-classification", None),
+        ("classification", {**TEXTS, "label": [0, 1] * 8}, "mean", "cross", None, MEAN),
+        ("regression", {**TEXTS, "label": [0.0, 1.0] * 8}, "mean", "cross", None, MEAN),
+        (
+            "classification",
+            {**TEXTS, "text_b": ["cat"] * 16, "label": [0, 1] * 8},
+            "mean",
+            "bi",
+            None,
+            f"{SAID}: load it with sidequest.",
+        ),
+        (
+            "multiple-choice",
+            CHOICES,
+            "native",
+            "cross",
+            None,
+            f"{SAID} as it is: load it with `AutoModelForMultipleChoice`",
+        ),
+    ],
+)
+def test_only_a_pipeline_that_loads_the_model_as_it_is_is_named(
+    facts, encoders, tmp_path, objective, columns, pooling, pairing, pipeline, said
+):
+    import transformers
+
+    task = make_task("t", objective, columns, report=columns, primary=True)
+    settings = {"kind": "hf", "encoder": str(encoders()), "pooling": pooling, "pairing": pairing}
+    setup = Setup.of(Suite.of(task), settings, {})
+    place = tmp_path / "model"
+    setup.family.export(setup.learner(0).model, task, place)
+    card = ModelCard.read_from(place)
+    text = card_text(CardFacts(card, facts.recipe, facts.scores, use=use_of(place)))
+    assert yaml.safe_load(text.split("---")[1]).get("pipeline_tag") == pipeline
+    if said is not None:
+        assert said in text
+        return
+    assert SAID not in text
+    transformers.logging.set_verbosity_error()
+    loaded = transformers.pipeline(pipeline, str(place), device="cpu").model
+    assert type(loaded).__name__ == json.loads((place / "config.json").read_text())["architectures"][0]
 
 
 def test_what_was_not_compared_is_not_claimed(facts):

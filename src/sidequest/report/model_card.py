@@ -30,12 +30,18 @@ if TYPE_CHECKING:
 PAGE = "README.md"
 WITH_SIDEQUEST = "With sidequest:"  # how the part about loading begins
 # The names that hubs give to tasks.
-PIPELINES = {
+TASKS = {
     "classification": "text-classification",
     "multi-label": "text-classification",
     "regression": "text-classification",
     "tagging": "token-classification",
     "multiple-choice": "multiple-choice",
+}
+# What `transformers.pipeline` loads by itself, by the class that it takes for it.
+PIPELINES = {
+    "text-classification": "AutoModelForSequenceClassification",
+    "token-classification": "AutoModelForTokenClassification",
+    "image-classification": "AutoModelForImageClassification",
 }
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -80,11 +86,10 @@ def card_text(facts: CardFacts) -> str:
 
 
 def _metadata(facts: CardFacts) -> dict[str, Any]:
-    task, metric = facts.card.task, facts.card.task.metrics[0]
-    image = "image" in task.columns
+    task, metric, pipeline = facts.card.task, facts.card.task.metrics[0], pipeline_of(facts.card)
     metadata: dict[str, Any] = {
         "library_name": "transformers" if facts.card.loads_with.startswith("transformers") else "sidequest",
-        "pipeline_tag": "image-classification" if image else PIPELINES.get(task.objective, "other"),
+        **({} if pipeline is None else {"pipeline_tag": pipeline}),
         "tags": ["sidequest", *(["auxiliary-tasks"] if facts.recipe.auxiliaries else [])],
         "metrics": list(task.metrics),
     }
@@ -96,12 +101,23 @@ def _metadata(facts: CardFacts) -> dict[str, Any]:
     value = facts.scores.report.get(metric, math.nan)
     if math.isfinite(value):
         result = {
-            "task": {"type": metadata["pipeline_tag"]},
+            "task": {"type": _hub_task(facts.card)},
             "dataset": {"name": task.name, "type": task.name, "split": "report"},
             "metrics": [{"type": metric, "value": round(value, 4)}],
         }
         metadata["model-index"] = [{"name": task.name, "results": [result]}]
     return metadata
+
+
+def _hub_task(card: ModelCard) -> str:
+    return "image-classification" if "image" in card.task.columns else TASKS.get(card.task.objective, "other")
+
+
+def pipeline_of(card: ModelCard) -> str | None:
+    """The pipeline of plain transformers that loads the model as it is. With another class than its own it would give the model
+    a head of random numbers and answer without a word, so a card must not name one then."""
+    task = _hub_task(card)
+    return task if card.loads_with == f"transformers.{PIPELINES.get(task)}" else None
 
 
 def _about(facts: CardFacts) -> str:
@@ -226,11 +242,21 @@ def _cost(facts: CardFacts) -> str:
 def _use(facts: CardFacts) -> str:
     usual = "With sidequest: `sidequest predict DIRECTORY FILE`, or `sidequest.models.load(DIRECTORY).predict(rows)`."
     lines = ["## Use", "", facts.use.strip() or usual]
+    if pipeline_of(facts.card) is None:
+        lines += ["", _without_pipeline(facts.card)]
     columns = facts.card.task.inputs.get("columns", {})
     named = _listed([value for value in columns.values() if isinstance(value, str)])
     if named:
         lines += ["", f"`sidequest predict` reads the columns {named} of a file."]
     return "\n".join([*lines, "", f"Made by sidequest {__version__}."])
+
+
+def _without_pipeline(card: ModelCard) -> str:
+    if not card.loads_with.startswith("transformers."):
+        return "`transformers.pipeline` does not load this model: load it with sidequest."
+    name = card.loads_with.removeprefix("transformers.")
+    mean = " and average its logits over the tokens of a text" if name == PIPELINES["token-classification"] else ""
+    return f"`transformers.pipeline` does not load this model as it is: load it with `{name}`{mean}, or with sidequest."
 
 
 def use_of(directory: Path) -> str:
