@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,9 @@ from sidequest.tasks.suite import Suite
 
 if TYPE_CHECKING:
     from sidequest.models.saved import Calibration
+
+# A temperature fits fewer rows by heart: where all of them are right it runs to the edge of what is tried.
+FEWEST_TO_CALIBRATE = 20
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,13 @@ def train_recipe(
         if calibrate:
             raise SettingsError("--calibrate needs rows that the model has not learned from; --all-rows leaves none")
         trained = None
+    rows = len(setup.suite.tasks[setup.suite.primary].splits["select"])
+    if calibrate and rows < FEWEST_TO_CALIBRATE:
+        warnings.warn(
+            f"--calibrate: select has {rows} row{'s' * (rows != 1)}, and a temperature that was fitted to fewer than "
+            f"{FEWEST_TO_CALIBRATE} says little about other rows: its probabilities may be worse than before",
+            stacklevel=2,
+        )
     with holding(directory):
         return _train_recipe(setup, recipe, seed, directory, trained, calibrate, progress, all_rows)
 
