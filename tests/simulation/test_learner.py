@@ -39,7 +39,8 @@ def test_best_mixture_is_the_optimum(seed, budget):
         method="SLSQP",
         options={"ftol": 1e-12, "maxiter": 500},
     )
-    assert -loss(best / budget) >= -found.fun - 1e-9
+    theirs = found.x / found.x.sum()  # SLSQP leaves the constraint by up to 1e-8, and gains by it
+    assert -loss(best / budget) >= -loss(theirs) - 1e-9
     np.testing.assert_allclose(best / budget, found.x, atol=2e-3)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 
 from sidequest.model_settings import EncoderSettings, HfSettings
-from sidequest.models.encoders import resolve
 from sidequest.models.search_spaces import OneOf, Space, search_space
 from sidequest.models.texts import has_pairs
 from sidequest.runs.setup import Setup
@@ -54,5 +53,7 @@ def usual_rate(setup: Setup) -> float:
 
 
 def _layers(encoder: str) -> int:
+    from sidequest.models.encoders import resolve  # imports torch
+
     config = json.loads((resolve(encoder).directory / "config.json").read_text(encoding="utf-8"))
     return int(config.get("num_hidden_layers") or config.get("n_layers") or 1)
