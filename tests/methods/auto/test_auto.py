@@ -284,6 +284,7 @@ def test_a_verdict_says_how_much_likelier_the_right_answers_were_and_what_they_w
     )
     said = dict(re.findall(r"(arm-\d) ([+][\d.]+)% ± ", recipe.verdict))
     assert said.keys() == {"arm-1", "arm-2"}
+    assert recipe.verdict.endswith("; not held against primary alone in long runs, as it is from effort 3 on")
     assert float(said["arm-1"]) == pytest.approx(
         100 * np.expm1(confirm["arm-1"]["gain"]), abs=5
     )  # the probe counts as well

@@ -58,7 +58,7 @@ def verdict(state: AutoState) -> str:
             f"{state.primary} alone ({each})"
         )
         if last.stage != "guard":
-            return f"{said}; effort 3 and more hold it against {state.primary} alone in long runs, too"
+            return f"{said}; not held against {state.primary} alone in long runs, as it is from effort 3 on"
         return (
             f"{said}; {_at(last)} this holds against {_listed([_rival(arm) for arm in rivals_of(last, state.choice)])}"
         )
