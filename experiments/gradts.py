@@ -29,6 +29,7 @@ from experiments.cells import (
     outcome_result,
     recipe_result,
 )
+from experiments.claims import has_learned
 from experiments.data import data_directory
 from experiments.gradts_suites import (
     GRADTS,
@@ -37,7 +38,6 @@ from experiments.gradts_suites import (
     GradTSPlan,
     TaskSet,
     full_plan,
-    has_learned,
     load_tasks,
     setup_of,
     small_plan,
@@ -56,6 +56,7 @@ from sidequest.report.tables import markdown_table
 from sidequest.runs import cells
 from sidequest.runs.selecting import select
 from sidequest.runs.setup import Setup
+from sidequest.tasks.majority import majority_score
 from sidequest.tasks.task import Task
 
 # `random-subset` draws as many tasks as `gradts-trial` chose, and the primary alone is also trained as long as with all tasks.
@@ -211,12 +212,13 @@ def show_part(
     print(f"\n{part.name} ({part.table} in form): {len(part.tasks)} tasks, scores on report in per cent")
     learned = {}
     for primary in part.primaries:
-        single = list(by_seed(by_job, f"{part.name}/{primary}", "single").values())
+        single, probe = (by_seed(by_job, f"{part.name}/{primary}", name) for name in ("single", PROBE))
         if single:
-            learned[primary] = has_learned(tasks[primary], single)
+            learned[primary] = has_learned(single, majority_score(tasks[primary]), probe)
             if not learned[primary]:
                 print(
-                    f"{primary}: no table, single is not above the best constant answer: choices cannot be told apart"
+                    f"{primary}: no table, single is not above the best constant answer or below the read-out: choices cannot be "
+                    "told apart"
                 )
     able = [primary for primary, enough in learned.items() if enough]
     for primary in able:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from sidequest.model_settings import EncoderSettings, HfSettings
 from sidequest.recipe import Phase, Recipe
@@ -15,7 +13,6 @@ from sidequest.records.controls import PROBE, SINGLE_LONG
 from sidequest.runs.setup import Setup
 from sidequest.settings import TrainSettings
 from sidequest.tasks.loading import load_task
-from sidequest.tasks.majority import majority_score
 from sidequest.tasks.suite import Suite
 from sidequest.tasks.task import Task
 
@@ -35,7 +32,6 @@ FOLDERS = {
     "ner": "conll2003",
     "chunking": "conll2000",
 }
-ABOVE_CONSTANT = 0.03  # of `single`, for a table to be shown
 GRADTS = ("gradts-thres", "gradts-trial", "gradts-fg")
 HEURISTICS = ("heu-size", "heu-type", "heu-len")
 AUTOSEM = ("autosem-p1", "autosem")
@@ -125,12 +121,6 @@ def with_all_rows(recipe: Recipe, rows: Mapping[str, int]) -> Recipe:
     shares = {name: count / rows[recipe.primary] for name, count in counts.items() if count}
     phase = Phase(order="shuffle", shares={recipe.primary: 1.0, **shares}, subsets=subsets)
     return recipe.model_copy(update={"phases": (phase,)})
-
-
-def has_learned(task: Task, single: Sequence[float]) -> bool:
-    """Whether the primary alone is clearly above the best constant answer: below that a table would rank noise."""
-    constant = majority_score(task)
-    return constant is None or float(np.mean(single)) >= constant + ABOVE_CONSTANT
 
 
 def setup_of(plan: GradTSPlan, part: TaskSet, tasks: Mapping[str, Task], primary: str) -> Setup:

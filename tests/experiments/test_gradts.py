@@ -8,6 +8,7 @@ import pytest
 
 from experiments import EXPERIMENTS, Options, run
 from experiments import gradts as experiment
+from experiments.claims import has_learned
 from experiments.gradts_suites import (
     FOLDERS,
     GRADTS,
@@ -16,7 +17,6 @@ from experiments.gradts_suites import (
     GradTSPlan,
     TaskSet,
     full_plan,
-    has_learned,
     load_tasks,
     small_plan,
     with_all_rows,
@@ -31,7 +31,6 @@ from sidequest.runs.peak_memory import PeakMemory
 from sidequest.runs.selecting import make_method
 from sidequest.settings import TrainSettings
 from sidequest.tasks.catalog import entry_name
-from sidequest.tasks.majority import majority_score
 from sidequest.tasks.task import Form, Objective
 from tests.helpers.tiny_suites import task
 
@@ -75,7 +74,7 @@ def test_every_table_and_figure_on_a_tiny_suite(encoder, tmp_path, capsys, monke
     )
     monkeypatch.setattr(experiment, "small_plan", lambda: plan)
     monkeypatch.setattr(experiment, "load_tasks", lambda plan, data: tasks)
-    monkeypatch.setattr(experiment, "has_learned", lambda task, single: True)
+    monkeypatch.setattr(experiment, "has_learned", lambda single, constant, probe: True)
     options = Options(tmp_path, small=True, data=tmp_path, results=tmp_path / "results")
     results = run("gradts", options)
     json.dumps(results)
@@ -134,9 +133,12 @@ def test_every_choice_is_trained_in_one_mixture_of_all_that_was_chosen(recipe, s
 
 
 def test_no_table_where_the_primary_alone_has_learned_nothing():
-    constant = majority_score(task("first", rows=24))
-    assert has_learned(task("first", rows=24), [constant + 0.04])
-    assert not has_learned(task("first", rows=24), [constant + 0.1, constant - 0.1])
+    assert has_learned({0: 0.54}, 0.5, {})
+    assert not has_learned({0: 0.6, 1: 0.4}, 0.5, {})
+    assert has_learned({0: 0.1}, None, {})  # there is no constant answer to tags
+    assert has_learned({0: 0.9, 1: 0.8}, 0.5, {0: 0.85, 1: 0.85})
+    assert not has_learned({0: 0.9, 1: 0.8}, 0.5, {0: 0.86, 1: 0.85})
+    assert has_learned({0: 0.9, 1: 0.2}, 0.5, {0: 0.85})  # seeds that both have
 
 
 def test_parts_and_primaries_can_be_asked_for():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from experiments import targets
+from experiments import nlu, targets
 from experiments.jobs import ResultStore, run_missing
 from experiments.targets import TargetsPlan, claims, claims_table, ensemble_score, outcomes_of, run_job, scores, spread
 from sidequest.model_settings import CustomSettings
@@ -57,6 +57,35 @@ def test_a_plan_gives_every_method_target_and_seed_once(tmp_path):
 
 def learner_of(plan):
     return targets.TorchLearner(suite(plan, 0), family(suite(plan, 0)), plan.train, seed=0)
+
+
+def test_the_controls_train_as_long_as_all_tasks_together_or_not_at_all(tmp_path, monkeypatch):
+    plan = plan_of(tmp_path, methods=("probe", "single", "single-long", "multitask"), seeds=range(1))
+    trained: dict[str, int] = {}
+    train = targets.TorchLearner.train
+
+    def counted(learner, task, batches, **more):
+        trained[name] += batches
+        return train(learner, task, batches, **more)
+
+    monkeypatch.setattr(targets.TorchLearner, "train", counted)
+    found = {}
+    for job in plan.jobs():
+        name = job.name
+        trained[name] = 0
+        found[name] = run_job(plan, job, {})["targets"]
+    assert {*found} == {"all-probe-0", "all-multitask-0"} | {
+        f"{t}-single{long}-0" for t in TASKS for long in ("", "-long")
+    }
+    untrained = learner_of(plan)
+    assert {task: each["report"] for task, each in found["all-probe-0"].items()} == {
+        task: untrained.evaluate(task, "report") for task in TASKS
+    }
+    assert trained["all-probe-0"] == 0
+    assert trained["one-single-long-0"] == trained["two-single-long-0"] == trained["all-multitask-0"]
+    assert trained["one-single-0"] + trained["two-single-0"] == trained["all-multitask-0"]
+    assert trained["one-single-0"] < trained["one-single-long-0"]
+    assert found["one-single-0"] != found["all-probe-0"]["one"]
 
 
 def test_a_joint_run_keeps_the_best_epoch_of_each_task(tmp_path):
@@ -145,3 +174,27 @@ def test_claims_are_paired_and_corrected_together():
     assert rows["diw", "single"]["verdict"] == "not shown"
     assert all(row["adjusted_p"] >= row["p_value"] for row in rows.values())
     assert claims_table(list(rows.values())).count("beyond noise") == 2
+
+
+def test_a_language_task_is_judged_only_where_single_training_has_learned_it(tmp_path, monkeypatch):
+    plan = plan_of(tmp_path)
+    monkeypatch.setattr(nlu, "TARGETS", TASKS)
+    truth = {task: np.asarray(suite(plan, 0)[task].splits["report"].target) for task in TASKS}
+    constant = {task: np.bincount(labels).max() / len(labels) for task, labels in truth.items()}
+
+    def outcomes(above, over_probe):
+        return [
+            {
+                "method": method,
+                "target": task,
+                "seed": 0,
+                "report": constant[task] + above - over_probe * (method == "probe"),
+            }
+            for task in TASKS
+            for method in ("single", "probe")
+        ]
+
+    assert nlu.gate(plan, outcomes(0.1, 0.05)) == {"one": True, "two": True}
+    assert nlu.gate(plan, outcomes(0.1, -0.05)) == {"one": False, "two": False}
+    assert nlu.gate(plan, outcomes(0.02, 0.01)) == {"one": False, "two": False}
+    assert nlu.gate(plan, []) == {}
