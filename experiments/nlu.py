@@ -185,7 +185,7 @@ def gate(plan: TargetsPlan, outcomes: Sequence[dict[str, Any]]) -> dict[str, boo
         single, probe = (scores(outcomes, name, target, "report") for name in ("single", "probe"))
         if single:
             labels = np.asarray(suite[target].splits["report"].target)
-            learned[target] = has_learned(single, np.bincount(labels).max() / len(labels), probe)
+            learned[target] = has_learned(single, float(np.bincount(labels).max() / len(labels)), probe)
     return learned
 
 

@@ -1,5 +1,6 @@
 """The shape of αVIL's experiments: snapshots per task, stored jobs, ensembles, and verdicts."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -194,7 +195,7 @@ def test_a_language_task_is_judged_only_where_single_training_has_learned_it(tmp
             for method in ("single", "probe")
         ]
 
-    assert nlu.gate(plan, outcomes(0.1, 0.05)) == {"one": True, "two": True}
+    assert json.dumps(nlu.gate(plan, outcomes(0.1, 0.05))) == '{"one": true, "two": true}'
     assert nlu.gate(plan, outcomes(0.1, -0.05)) == {"one": False, "two": False}
     assert nlu.gate(plan, outcomes(0.02, 0.01)) == {"one": False, "two": False}
     assert nlu.gate(plan, []) == {}
