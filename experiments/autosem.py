@@ -179,7 +179,7 @@ def _job(part: AutoSeMPart, arm: str, seed: int) -> ExperimentJob:
     }
     alone = arm in ("single", PROBE, "random pair")
     longer = f"{part.primary}-autosem-{seed}" if arm == SINGLE_LONG else None
-    return ExperimentJob(arm, part.primary, seed, facts, chooses=not alone, needs=longer)
+    return ExperimentJob(arm, part.primary, seed, facts, paper=None if alone else "autosem", needs=longer)
 
 
 @dataclass(frozen=True)

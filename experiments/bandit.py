@@ -57,7 +57,7 @@ def jobs_of(options: Options) -> list[ExperimentJob]:
         "cma": CMA_ITERATIONS,
     }
     some = PARTS[:1] if options.small else PARTS
-    return [ExperimentJob("policies", part, options.first_seed, facts) for part in some]
+    return [ExperimentJob("policies", part, options.first_seed, facts, "policies") for part in some]
 
 
 def shared_of(options: Options) -> list[int]:

@@ -104,11 +104,11 @@ def _job(plan: GradTSPlan, part: TaskSet, primary: str, method: str, seed: int) 
         "rows": [plan.limit, plan.report_limit],
         "settings": dict(plan.settings.get(method, {})),
     }
-    chooses = method not in ("single", PROBE, "all", SINGLE_LONG) and not method.startswith(WITH)
+    alone = method in ("single", PROBE, "all", SINGLE_LONG) or method.startswith(WITH)
     task = f"{part.name}/{primary}"
     first = NEEDS.get(method)
     needs = None if first is None else ExperimentJob(first, task, seed).name
-    return ExperimentJob(method, task, seed, facts, chooses=chooses, needs=needs)
+    return ExperimentJob(method, task, seed, facts, paper=None if alone else "gradts", needs=needs)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ State = Literal["done", "other code", "other settings", "missing"]
 class ExperimentJob:
     """One file of results. settings: all that decides the result besides what is named here, the data and the library's code.
 
-    chooses: whether a method decides something; what only trains does not depend on the methods' code.
+    paper: the package of `sidequest.methods` that decides something; what only trains, or mixes without choosing, has none.
     needs: the name of a job whose result comes first.
     """
 
@@ -40,7 +40,7 @@ class ExperimentJob:
     task: str
     seed: int
     settings: Mapping[str, Any] = field(default_factory=dict)
-    chooses: bool = True
+    paper: str | None = None
     needs: str | None = None
 
     @property
@@ -53,7 +53,7 @@ class ExperimentJob:
 
     @property
     def code(self) -> str:
-        return selection_code_version() if self.chooses else training_code_version()
+        return training_code_version() if self.paper is None else selection_code_version(self.paper)
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,7 @@ PAPER_SINGLE = {
     "stsb": ("87.1/85.1", "80.7/80.6"),
 }
 LEARN, MEAN_POLICY = "counterfactual: learn", "exp3s, mean policy"
+PAPER_PACKAGE = "policies"
 ALONE = ("single", PROBE)  # one model, or one plain read-out, per task
 ORDER = ("random", "size", "exp3s", MEAN_POLICY, "counterfactual", *ALONE)
 
@@ -122,16 +123,16 @@ def jobs_of(options: Options) -> list[ExperimentJob]:
             "rows": [dict(part.rows), part.report_rows],
             "weights": ENTROPY_WEIGHTS,
         }
-        learn = ExperimentJob(LEARN, name, seeds[0], facts)
+        learn = ExperimentJob(LEARN, name, seeds[0], facts, PAPER_PACKAGE)
         jobs.append(learn)
         for seed in seeds:
-            exp3s = ExperimentJob("exp3s", name, seed, facts)
+            exp3s = ExperimentJob("exp3s", name, seed, facts, PAPER_PACKAGE)
             needs = {MEAN_POLICY: exp3s.name, "counterfactual": learn.name}
             others = ("counterfactual", MEAN_POLICY, *ALONE)
-            jobs += [ExperimentJob(policy, name, seed, facts, chooses=False) for policy in ("random", "size")]
+            jobs += [ExperimentJob(policy, name, seed, facts) for policy in ("random", "size")]
             jobs.append(exp3s)
             jobs += [
-                ExperimentJob(each, name, seed, facts, chooses=each not in ALONE, needs=needs.get(each))
+                ExperimentJob(each, name, seed, facts, None if each in ALONE else PAPER_PACKAGE, needs.get(each))
                 for each in others
             ]
     return jobs

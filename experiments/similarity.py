@@ -62,15 +62,15 @@ def jobs_of(options: Options) -> list[ExperimentJob]:
 
     def job(run: StudyRun, primary: str, seed: int) -> ExperimentJob:
         needs = ExperimentJob(longer, primary, seed).name if run.method == SINGLE_LONG else None
-        chooses = run.method not in ("single", PROBE, SINGLE_LONG)
-        return ExperimentJob(run.label, primary, seed, {**facts, "run": vars(run)}, chooses=chooses, needs=needs)
+        paper = None if run.method in ("single", PROBE, SINGLE_LONG) else "similarity"
+        return ExperimentJob(run.label, primary, seed, {**facts, "run": vars(run)}, paper, needs)
 
     return [
         job(run, primary, seed)
         for primary in plan.primaries
         for seed in options.seed_range(plan.seeds)
         for run in runs_of(plan)
-    ] + [ExperimentJob(STAGES, primary, options.first_seed, facts) for primary in plan.primaries]
+    ] + [ExperimentJob(STAGES, primary, options.first_seed, facts, "similarity") for primary in plan.primaries]
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class TargetsPlan:
     def jobs(self) -> list[ExperimentJob]:
         """By method, the most expensive last: what is told first is what the paper's claims need."""
         return [
-            ExperimentJob(method, target, seed, self._facts(method), chooses=method not in PLAIN)
+            ExperimentJob(method, target, seed, self._facts(method), paper=None if method in PLAIN else "alphavil")
             for method in self.methods
             for seed in self.seeds
             for target in ((ALL,) if method in FOR_ALL else self.tasks)

@@ -48,13 +48,13 @@ def wait_and_work(shared, job, needed):
 
 
 def test_other_settings_and_other_code_do_not_count(store, monkeypatch):
-    job = ExperimentJob("m", "t", 0, {"rows": 5})
+    job = ExperimentJob("m", "t", 0, {"rows": 5}, "autosem")
     run_missing(run, 0.0, [job], store)
-    assert store.state(ExperimentJob("m", "t", 0, {"rows": 6})) == "other settings"
-    monkeypatch.setattr(jobs, "selection_code_version", lambda: "new")
+    assert store.state(ExperimentJob("m", "t", 0, {"rows": 6}, "autosem")) == "other settings"
+    monkeypatch.setattr(jobs, "selection_code_version", lambda paper: "new")
     assert store.state(job) == "other code"
     assert store.read(job) is None
-    assert counts(store, [job, ExperimentJob("m", "t", 1)]) == {
+    assert counts(store, [job, ExperimentJob("m", "t", 1, paper="autosem")]) == {
         "done": 0,
         "other code": 1,
         "other settings": 0,
@@ -65,23 +65,23 @@ def test_other_settings_and_other_code_do_not_count(store, monkeypatch):
 
 
 def test_what_only_trains_does_not_depend_on_the_code_of_methods(store, monkeypatch):
-    job = ExperimentJob("single", "t", 0, chooses=False)
+    job = ExperimentJob("single", "t", 0)
     run_missing(run, 0.0, [job], store)
-    monkeypatch.setattr(jobs, "selection_code_version", lambda: "new")
+    monkeypatch.setattr(jobs, "selection_code_version", lambda paper: "new")
     assert store.state(job) == "done"
     monkeypatch.setattr(jobs, "training_code_version", lambda: "new")
     assert store.state(job) == "other code"
 
 
 def test_a_repetition_with_the_same_scores_makes_old_code_count_for_its_method_alone(store, monkeypatch):
-    some = [ExperimentJob(method, "t", seed) for method in ("a", "b") for seed in (0, 1)]
+    some = [ExperimentJob(method, "t", seed, paper="autosem") for method in ("a", "b") for seed in (0, 1)]
     run_missing(run, 0.5, some, store)
-    monkeypatch.setattr(jobs, "selection_code_version", lambda: "new")
+    monkeypatch.setattr(jobs, "selection_code_version", lambda paper: "new")
     assert not repeat(run, 0.7, some, store, "a")  # other scores
     assert {store.state(job) for job in some} == {"other code"}
     assert repeat(run, 0.5, some, store, "a")
     assert [store.state(job) for job in some] == ["done", "done", "other code", "other code"]
-    monkeypatch.setattr(jobs, "selection_code_version", lambda: "newer")
+    monkeypatch.setattr(jobs, "selection_code_version", lambda paper: "newer")
     assert store.state(some[0]) == "other code"
     assert repeat(run, 0.5, some, store, "a")
     assert store.state(some[1]) == "done"
@@ -90,9 +90,9 @@ def test_a_repetition_with_the_same_scores_makes_old_code_count_for_its_method_a
 
 
 def test_what_is_repeated_is_of_other_code_though_a_job_of_todays_is_cheaper(store, monkeypatch):
-    old, fresh = (ExperimentJob("a", "t", seed) for seed in (0, 1))
+    old, fresh = (ExperimentJob("a", "t", seed, paper="autosem") for seed in (0, 1))
     store.write(old, {"report": 0.5}, seconds=100)
-    monkeypatch.setattr(jobs, "selection_code_version", lambda: "new")
+    monkeypatch.setattr(jobs, "selection_code_version", lambda paper: "new")
     store.write(fresh, {"report": 1.5}, seconds=1)
     assert repeat(run, 0.5, [old, fresh], store, "a")
     assert RAN == ["t-a-0"]

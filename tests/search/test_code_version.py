@@ -62,3 +62,12 @@ def test_the_version_is_kept_by_the_bytes_of_the_files(tmp_path, monkeypatch):
 
 def test_methods_count_for_selections_and_not_for_trials():
     assert training_code_version() != selection_code_version()
+
+
+def test_a_paper_counts_with_its_own_package_alone(monkeypatch):
+    rooms = []
+    monkeypatch.setattr(code_version, "_version", lambda found: rooms.append(found) or "")
+    selection_code_version("alphavil")
+    (found,) = rooms
+    assert {"learning", "numerics", "methods/alphavil", "methods/base.py", "methods/baselines.py"} <= {*found}
+    assert not {"methods", "methods/auto", "methods/autosem"} & {*found}

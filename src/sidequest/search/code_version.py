@@ -17,7 +17,7 @@ from sidequest.store import ContentStore
 
 PACKAGE = Path(__file__).parents[1]
 TRAINING = ("learning", "models", "tasks/metrics.py")  # what turns a plan into a score
-SELECTION = (*TRAINING, "methods", "numerics")  # what turns a suite into a recipe
+SELECTION = (*TRAINING, "methods", "numerics")  # what turns a suite into a recipe, with the packages of all papers
 
 
 def training_code_version() -> str:
@@ -25,9 +25,12 @@ def training_code_version() -> str:
     return _version(TRAINING)
 
 
-def selection_code_version() -> str:
-    """Of the code that turns a suite into a recipe."""
-    return _version(SELECTION)
+def selection_code_version(paper: str | None = None) -> str:
+    """Of the code that turns a suite into a recipe; paper: with one package of `methods` alone, which no other one changes."""
+    if paper is None:
+        return _version(SELECTION)
+    shared = (path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "methods").glob("*.py"))
+    return _version((*TRAINING, "numerics", f"methods/{paper}", *sorted(shared)))
 
 
 @functools.cache
