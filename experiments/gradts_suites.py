@@ -82,19 +82,20 @@ def full_plan() -> GradTSPlan:
 
 
 def small_plan() -> GradTSPlan:
-    """Short texts that a start at the read-out has learned already. The paper's thresholds do not fit another encoder: the upper
-    half of tasks and of rows is taken instead."""
+    """Two primaries that three layers learn beyond their read-out in four epochs. The paper's thresholds do not fit another
+    encoder: the upper half of tasks and of rows is taken instead. Tags start at their read-out, too: 52 steps teach a random head
+    little."""
     tasks = ("chunking", "cola", "mrpc", "pos", "qqp", "sst2")
     methods = ("single", PROBE, "all", SINGLE_LONG, *GRADTS, "random-subset")
-    parts = (TaskSet("mixed", "Table 5", tasks, ("sst2", "pos"), methods, direct=True),)
+    parts = (TaskSet("mixed", "Table 5", tasks, ("sst2", "chunking"), methods, direct=True),)
     ranking: dict[str, Any] = {"warmup_epochs": 1}
     settings = {
         "gradts-thres": {**ranking, "quantile": 0.5},
         "gradts-trial": ranking,
         "gradts-fg": {**ranking, "quantile": 0.5},
     }
-    train = TrainSettings(epochs=2, learning_rate=1e-4, batch_size=16, patience=None)
-    model = HfSettings(encoder="minilm", layers=3, max_length=48)
+    train = TrainSettings(epochs=4, learning_rate=2e-4, batch_size=16, patience=None)
+    model = HfSettings(encoder="minilm", layers=3, max_length=48, precision="bf16", start="readout")
     return GradTSPlan(parts, model, train, 267, 300, 1, settings, against=(SINGLE_LONG,))
 
 
