@@ -86,8 +86,8 @@ def full_plan() -> SimilarityPlan:
 
 
 def small_plan() -> SimilarityPlan:
-    """A fine-tuned MiniLM, whole: three of its layers lose a tenth of what its cosine knows of STS-B. 400 labelled rows of it, about
-    3,000 others to choose from.
+    """A fine-tuned MiniLM, whole: three of its layers lose a tenth of what its cosine knows of STS-B. 400 labelled rows of it,
+    about 3,000 others to choose from.
     The claim and its controls alone: seeds say more than further studies of one seed. N stays below a third of the rows: two
     choices of 2,000 among 3,000 would have most rows in common, and differ little whatever they are worth."""
     limits = dict.fromkeys(GLUE_FOLDERS, 600) | {"stsb": 400}
