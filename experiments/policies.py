@@ -5,15 +5,16 @@ the goal. As in the paper the counterfactual policy is learned once, from one lo
 every seed; Exp3.S is the model that its own run trained. `single` is one model per task (Table 2, on *report*), `probe` one plain
 read-out per task.
 
-Full size has two parts (`--only`): `paper` is BERT and 200,000 steps; `cpu` is a fine-tuned MiniLM with 2,500 steps of 16 rows
-over every row at hand. `--small` is a small network over frozen sentence vectors, with 750 steps over 250 to 2,000 rows of each
+Full size has three parts (`--only`): `paper` is BERT and 200,000 steps; `cpu` is a fine-tuned MiniLM with 2,500 steps of 16 rows
+over every row at hand; `short` is the same with 400 steps, in bfloat16, which two cores do for three seeds in an hour.
+`--small` is a small network over frozen sentence vectors, with 750 steps over 250 to 2,000 rows of each
 task, whose numbers fall from MNLI to RTE as in GLUE, only less steeply: about three passes, as in the paper.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,15 @@ from experiments import Options
 from experiments.cells import claims, claims_table, method_result
 from experiments.data import GLUE_FOLDERS, data_directory
 from experiments.jobs import ExperimentJob, Result
+from experiments.policies_plan import ALONE, LEARN, MEAN_POLICY, PARTS, SMALL, PoliciesPart
 from sidequest.files import write_json
+from sidequest.learning.meter import Meter
+from sidequest.learning.torch.learner import TorchLearner
 from sidequest.methods.policies.counterfactual import Counterfactual, CounterfactualSettings
 from sidequest.methods.policies.exp3s import Exp3S, Exp3SSettings
 from sidequest.methods.policies.task_policy import policy_phase
-from sidequest.model_settings import EncoderSettings, HfSettings, PooledSettings
 from sidequest.numerics.statistics import paired_comparison
 from sidequest.recipe import Recipe
-from sidequest.records.controls import PROBE
 from sidequest.report.images import save
 from sidequest.report.policies import policy_against_sizes, scores_over_time
 from sidequest.report.tables import markdown_table
@@ -38,55 +40,10 @@ from sidequest.runs.driver import run_method
 from sidequest.runs.setup import Setup
 from sidequest.runs.training import train_recipe
 from sidequest.search.trials import LocalTrials
-from sidequest.settings import TrainSettings
 from sidequest.tasks.loading import load_task
 from sidequest.tasks.suite import Suite
 
-# Labelled rows of each task: 5 times the square root of GLUE's, at most 2,000.
-SMALL_ROWS = {
-    "cola": 460,
-    "mnli": 2000,
-    "mrpc": 305,
-    "qnli": 1620,
-    "qqp": 2000,
-    "rte": 250,
-    "sst2": 1300,
-    "stsb": 380,
-}
-SMALL_REPORT_ROWS = 500
-
-
-@dataclass(frozen=True)
-class PoliciesPart:
-    """train: every policy's; its last model is scored, and there are as many evaluations on *select* as it has epochs."""
-
-    model: EncoderSettings
-    train: TrainSettings
-    rows: Mapping[str, int] = field(default_factory=dict)
-    report_rows: int | None = None
-
-    @property
-    def steps(self) -> int:
-        assert self.train.max_batches is not None
-        return self.train.max_batches
-
-
-FIXED: dict[str, Any] = {"patience": None, "keep": "last"}
-SMALL = PoliciesPart(
-    PooledSettings(max_length=64, precision="bf16"),  # encoding every row once is the most expensive part of this size
-    TrainSettings(epochs=5, batch_size=32, max_batches=750, **FIXED),
-    SMALL_ROWS,
-    SMALL_REPORT_ROWS,
-)
-PARTS = {
-    "cpu": PoliciesPart(HfSettings(max_length=64), TrainSettings(epochs=5, batch_size=16, max_batches=2500, **FIXED)),
-    "paper": PoliciesPart(
-        HfSettings(encoder="bert-base-uncased", max_length=256),
-        TrainSettings(epochs=10, batch_size=16, learning_rate=2e-5, max_batches=200_000, **FIXED),
-    ),
-}
 SEEDS = 3
-ENTROPY_WEIGHTS = (0.1, 0.15, 0.2, 0.5, 1.0)  # the paper's three, and two beyond
 CMA_ITERATIONS, IMPROVEMENTS = 50, 1  # the paper's
 # The mean score on report in per cent, paper's Table 1; the policy of its Table 3; and Table 2: (single, policy), test.
 PAPER = {"random": 79.1, "size": 74.9, "exp3s": 78.9, "counterfactual": 80.5}
@@ -101,9 +58,7 @@ PAPER_SINGLE = {
     "sst2": ("93.5", "93.1"),
     "stsb": ("87.1/85.1", "80.7/80.6"),
 }
-LEARN, MEAN_POLICY = "counterfactual: learn", "exp3s, mean policy"
 PAPER_PACKAGE = "policies"
-ALONE = ("single", PROBE)  # one model, or one plain read-out, per task
 ORDER = ("random", "size", "exp3s", MEAN_POLICY, "counterfactual", *ALONE)
 
 
@@ -117,23 +72,16 @@ def jobs_of(options: Options) -> list[ExperimentJob]:
     """The policy first, then all policies of a seed."""
     seeds, jobs = options.seed_range(SEEDS), []
     for name, part in parts_of(options).items():
-        facts = {
-            "model": part.model.model_dump(mode="json"),
-            "train": part.train.model_dump(mode="json"),
-            "rows": [dict(part.rows), part.report_rows],
-            "weights": ENTROPY_WEIGHTS,
-        }
+        facts = part.facts()
         learn = ExperimentJob(LEARN, name, seeds[0], facts, PAPER_PACKAGE)
         jobs.append(learn)
         for seed in seeds:
-            exp3s = ExperimentJob("exp3s", name, seed, facts, PAPER_PACKAGE)
+            exp3s = ExperimentJob("exp3s", name, seed, facts)
             needs = {MEAN_POLICY: exp3s.name, "counterfactual": learn.name}
-            others = ("counterfactual", MEAN_POLICY, *ALONE)
-            jobs += [ExperimentJob(policy, name, seed, facts) for policy in ("random", "size")]
-            jobs.append(exp3s)
+            chosen = ("exp3s", *needs)
             jobs += [
-                ExperimentJob(each, name, seed, facts, None if each in ALONE else PAPER_PACKAGE, needs.get(each))
-                for each in others
+                ExperimentJob(arm, name, seed, facts, PAPER_PACKAGE if arm in chosen else None, needs.get(arm))
+                for arm in part.arms
             ]
     return jobs
 
@@ -150,6 +98,7 @@ class PoliciesShared:
         for task, folder in GLUE_FOLDERS.items():
             limits = {"limit": part.rows[task]} if task in part.rows else {}
             limits |= {} if part.report_rows is None else {"report_limit": part.report_rows}
+            limits |= {} if part.select_rows is None else {"select_limit": part.select_rows}
             # A task's score is the mean of its metrics; CoLA's is Matthews correlation alone.
             metric = {"metric": "matthews"} if task == "cola" else {}
             spec = {"catalog": task, "path": folder, **limits, **metric}
@@ -174,6 +123,8 @@ def run_job(shared: PoliciesShared, job: ExperimentJob, needed: Mapping[str, Res
             "rows": dict(zip(names, rows.tolist(), strict=True))
         }
     if job.method in ALONE:
+        if part.steps_alone is not None:
+            setup = replace(setup, train=part.train.model_copy(update={"max_batches": part.steps_alone}))
         place = shared.out / job.task / f"{job.name}-{job.code}"
         found = method_result(setup, job.method, {}, job.seed, place)
         return {"tasks": {name: float(np.mean([*each.values()])) for name, each in found["tasks"].items()}} | {
@@ -195,20 +146,38 @@ def learn(setup: Setup, part: PoliciesPart, job: ExperimentJob, place: Path) -> 
         settings = CounterfactualSettings(
             steps=part.steps,
             iterations=IMPROVEMENTS,
-            entropy_weights=ENTROPY_WEIGHTS,
+            entropy_weights=part.weights,
             cma_iterations=CMA_ITERATIONS,
         )
         method = Counterfactual(settings, seed=job.seed)
-    recipe = run_method(method, learner, setup.pool, trials, single_run_work=setup.single_run_work, directory=place)
+    looks = Looks(part, learner, list(setup.suite.tasks)) if job.method == "exp3s" else None
+    recipe = run_method(
+        method, learner, setup.pool, trials, single_run_work=setup.single_run_work, directory=place, on_round=looks
+    )
     result: Result = {"policy": {name: round(share, 6) for name, share in recipe.phases[0].shares.items()}}
     if job.method == "exp3s":
-        return result | scores_of({name: learner.evaluate_all(name, "report") for name in setup.suite.tasks})
+        scores = scores_of({name: learner.evaluate_all(name, "report") for name in setup.suite.tasks})
+        return result | scores | {"history": [] if looks is None else looks.history}
     evidence = recipe.evidence
     by_weight = {
         f"{each['entropy_weight']:g}": {"policy": each["policy"], "select": each["score"]}
         for each in evidence["candidates"]
     }
     return result | {"by_weight": by_weight, "weight": evidence["entropy_weight"]}
+
+
+class Looks:
+    """The mean score on *select* while Exp3.S trains its model, as often as the other policies' trainings look."""
+
+    def __init__(self, part: PoliciesPart, learner: TorchLearner, tasks: Sequence[str]) -> None:
+        self.history: list[dict[str, float]] = []
+        self._every, self._learner, self._tasks = part.steps / part.train.epochs, learner, tasks
+
+    def __call__(self, done: int, total: int | None, entry: Mapping[str, Any], meter: Meter) -> None:
+        batches = sum(work.batches for work in meter.tasks.values())
+        if batches >= self._every * (len(self.history) + 1):
+            score = float(np.mean([self._learner.evaluate(name) for name in self._tasks]))
+            self.history.append({"batches": batches, "score": score})
 
 
 def train(setup: Setup, part: PoliciesPart, job: ExperimentJob, shares: np.ndarray) -> Result:
@@ -245,8 +214,8 @@ def show(options: Options, by_job: Mapping[str, Result]) -> dict[str, Any]:
             print(policy_table(learned))
             save(policy_against_sizes(learned["policy"], learned["rows"]), options.out / f"policy-{name}")
             results[name] |= {"policy": learned["policy"], "by_weight": learned["by_weight"]}
-        curves = {policy: curve_of(of_task, policy) for policy in table if policy not in ("exp3s", *ALONE)}
-        if curves:
+        curves = {policy: curve_of(of_task, policy) for policy in table if policy not in ALONE}
+        if any(len(curve["step"]) > 1 for curve in curves.values()):
             title = "GLUE: average score over time (median and range)"
             save(scores_over_time(curves, title, "score on select"), options.out / f"scores-{name}")
     write_json(options.out / "results.json", results, seal=False)
@@ -262,7 +231,7 @@ def by_task(outcomes: Sequence[Mapping[str, Any]], policy: str) -> dict[str, dic
 
 def curve_of(outcomes: Sequence[Mapping[str, Any]], policy: str) -> dict[str, list[float]]:
     """The average on *select* at each look, over seeds."""
-    histories = [each["history"] for each in outcomes if each["method"] == policy]
+    histories = [each["history"] for each in outcomes if each["method"] == policy and each.get("history")]
     scores = np.array([[look["score"] for look in history] for history in histories])
     return {
         "step": [look["batches"] for look in histories[0]],

