@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -29,14 +31,32 @@ from sidequest.cli.common import (
     WorkersOption,
 )
 from sidequest.cli.processes import ProcessesOption
+from sidequest.errors import SidequestError
 
 NAME = "select"
 HELP = (
     "Choose auxiliary tasks, mixture, weights or examples with a method, and write the decision as a recipe.\n\n"
-    "Without -m the method is `auto`. A stopped run continues with the same command.\n\n"
+    "Without -m the method is `auto`. A stopped run continues with the same command; most methods say what they know so far.\n\n"
     "Example: sidequest select suite.yaml -o runs/mine --effort 3"
 )
 NEEDS_ARGUMENTS = True
+
+
+@contextmanager
+def telling_the_answer_so_far(out: Path, suite: str) -> Iterator[None]:
+    """Of a run that is stopped: what it can already say, and how to use it."""
+    from sidequest.recipe import Recipe
+    from sidequest.runs.driver import SO_FAR
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        path = out / SO_FAR / "recipe.json"
+        if path.is_file():
+            with suppress(SidequestError, OSError):
+                typer.echo(f"\nso far: {Recipe.read(path).verdict}", err=True)
+                typer.echo(f"to train by that: sidequest train {path} --suite {suite} -o {out / 'final'}", err=True)
+        raise
 
 
 def command(
@@ -109,7 +129,7 @@ def command(
         tell_costs(estimate_selection(setup, choice, seed, where.workers), [choice], tune=tune)
         return
     tell_about_data(setup)
-    with own_directory(out) as place:
+    with own_directory(out) as place, telling_the_answer_so_far(out, suite):
         made = select(
             setup,
             choice,

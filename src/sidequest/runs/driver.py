@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -28,12 +29,13 @@ from sidequest.learning.meter import Meter
 from sidequest.learning.protocol import Learner, Piece, Snapshot
 from sidequest.methods.base import Method, Pool, State
 from sidequest.models.kinds import has_no, powers_of
-from sidequest.recipe import Phase, Recipe
+from sidequest.recipe import Cost, Phase, Recipe
 from sidequest.search.trials import TrialRunner
 
 TRAINED = "trained"  # the weights of a method that trains the model itself, in its run directory
 
 SELECTION = Path("checkpoints") / "selection"
+SO_FAR = "so-far"  # the answer of a run that was stopped
 
 OnRound = Callable[[int, int | None, dict[str, Any], Meter], None]  # (calls done, calls in all, journal entry, meter)
 
@@ -75,47 +77,19 @@ def run_method(
     """
     check_requirements(method, learner)
     method.budget = budget
-    guarded = guard(learner)
     checkpoints = None if directory is None else _Checkpoints(directory, learner, method, checkpoint_seconds)
     at = checkpoints.load() if checkpoints is not None else None
     if at is None:
         learner.meter = Meter()
         with _speaking(method, "start"):
             at = _At(method.start(pool, _rng(method.seed, 0)))
-    stopped = False
-    while not method.done(at.state):
-        if budget is not None and learner.meter.cost(single_run_work).x >= budget:
-            stopped = True
-            break
-        with _speaking(method, "ask"):
-            plans = method.ask(at.state, trials.room)
-        failed = ""
-        if plans:
-            # One score at a time and in the order of the plans, so that neither the number of workers nor which of them is
-            # quicker decides anything. The other plans run meanwhile.
-            result = trials.first(plans)
-            failed = result.failed
-            with _speaking(method, "tell"):
-                at.state = method.tell_rows(at.state, plans[0], result.score, result.truth)
-            learner.meter.add(result.meter)
-            learner.meter.trials_reused += result.reused
-        else:
-            if ahead is not None:
-                ahead(method.ahead(at.state))
-            with _speaking(method, "round"):
-                at.state = method.round(at.state, guarded, _rng(method.seed, at.calls + 1))
-            at.rounds += 1
-            if method.trains_model and method.improved(at.state):
-                at.best, at.best_round = learner.snapshot(weights_only=True), at.rounds
-        at.calls += 1
-        entry = {**method.journal(at.state), **({"failed": failed} if failed else {})}
-        if on_round is not None:
-            on_round(at.calls, method.total(at.state), entry, learner.meter)
-        if checkpoints is not None:
-            checkpoints.journal(at.calls, entry)
-            # Trials are kept in their cache, so a state without a learner is cheap to save each time.
-            if not at.rounds or plans or checkpoints.due():
-                checkpoints.save(at)
+    driving = _Driving(method, learner, guard(learner), trials, single_run_work, budget, checkpoints, on_round, ahead)
+    try:
+        stopped = driving.work(at)
+    except KeyboardInterrupt:
+        if directory is not None and method.anytime and not method.trains_model and at.calls:
+            _answer_so_far(method, at, learner.meter.cost(single_run_work), provenance or {}, directory)
+        raise
     if at.best is not None:
         learner.restore(at.best)
         if directory is not None:
@@ -138,6 +112,71 @@ def run_method(
         "verdict": without_zero_differences(recipe.verdict),
     }
     return recipe.model_copy(update=changes)
+
+
+@dataclass(frozen=True)
+class _Driving:
+    """A method at work on a learner; see `run_method`."""
+
+    method: Method[Any, Any]
+    learner: Learner
+    guarded: Learner
+    trials: TrialRunner
+    single_run_work: float
+    budget: float | None
+    checkpoints: _Checkpoints | None
+    on_round: OnRound | None
+    ahead: Callable[[Sequence[Piece]], None] | None
+
+    def work(self, at: _At) -> bool:
+        """Until the method is done, or the budget spent: then True."""
+        while not self.method.done(at.state):
+            if self.budget is not None and self.learner.meter.cost(self.single_run_work).x >= self.budget:
+                return True
+            with _speaking(self.method, "ask"):
+                plans = self.method.ask(at.state, self.trials.room)
+            failed = ""
+            if plans:
+                # One score at a time and in the order of the plans, so that neither the number of workers nor which of them is
+                # quicker decides anything. The other plans run meanwhile.
+                result = self.trials.first(plans)
+                failed = result.failed
+                with _speaking(self.method, "tell"):
+                    at.state = self.method.tell_rows(at.state, plans[0], result.score, result.truth)
+                self.learner.meter.add(result.meter)
+                self.learner.meter.trials_reused += result.reused
+            else:
+                if self.ahead is not None:
+                    self.ahead(self.method.ahead(at.state))
+                with _speaking(self.method, "round"):
+                    at.state = self.method.round(at.state, self.guarded, _rng(self.method.seed, at.calls + 1))
+                at.rounds += 1
+                if self.method.trains_model and self.method.improved(at.state):
+                    at.best, at.best_round = self.learner.snapshot(weights_only=True), at.rounds
+            at.calls += 1
+            entry = {**self.method.journal(at.state), **({"failed": failed} if failed else {})}
+            if self.on_round is not None:
+                self.on_round(at.calls, self.method.total(at.state), entry, self.learner.meter)
+            if self.checkpoints is not None:
+                self.checkpoints.journal(at.calls, entry)
+                # Trials are kept in their cache, so a state without a learner is cheap to save each time.
+                if not at.rounds or plans or self.checkpoints.due():
+                    self.checkpoints.save(at)
+        return False
+
+
+def _answer_so_far(method: Method[Any, Any], at: _At, cost: Cost, provenance: dict[str, Any], directory: Path) -> None:
+    """What a run that somebody stops can already say, beside what it goes on with."""
+    place = directory / SO_FAR
+    with contextlib.suppress(Exception):  # whatever goes wrong here, that the run was stopped is what counts
+        recipe = method.recipe(at.state)
+        notes = [
+            *recipe.evidence.get("notes", []),
+            "the selection was stopped before its end; this is what it had seen",
+        ]
+        changes = {"cost": cost, "provenance": provenance, "evidence": {**recipe.evidence, "notes": notes}}
+        place.mkdir(exist_ok=True)
+        recipe.model_copy(update=changes).write(place / "recipe.json")
 
 
 def _speaking(method: Method[Any, Any], call: str) -> AbstractContextManager[None]:
@@ -177,7 +216,8 @@ def _rng(seed: int, call: int) -> np.random.Generator:
 
 
 def forget_checkpoints(directory: Path) -> None:
-    """Of a selection whose recipe is written."""
+    """Of a selection whose recipe is written, with what an interrupted one could say before."""
+    shutil.rmtree(directory / SO_FAR, ignore_errors=True)
     Checkpoints(directory / SELECTION).remove()
 
 

@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 from sidequest.errors import RunMismatch, SettingsError
 from sidequest.files import digest
 from sidequest.learning.fit import single_run_work
-from sidequest.model_settings import AUTO, EncoderSettings, ModelSettings, model_settings, settings_class
+from sidequest.model_settings import (
+    AUTO,
+    AlphaVILSettings,
+    AutosemSettings,
+    BiLstmSettings,
+    ConvnetSettings,
+    EncoderSettings,
+    ModelSettings,
+    PooledSettings,
+    model_settings,
+    settings_class,
+)
 from sidequest.models import resolved_kind
 from sidequest.models.defaults import training_settings
 from sidequest.runs.consent import check_consent
@@ -32,6 +43,10 @@ if TYPE_CHECKING:
     from sidequest.learning.torch.powers import PowerStores
     from sidequest.models.base import Family
     from sidequest.progress import Progress
+
+
+# Trained from the start or over frozen features; what was measured about short runs of them is in docs/methods/auto.md.
+SMALL_NETWORKS = (PooledSettings, BiLstmSettings, AutosemSettings, ConvnetSettings, AlphaVILSettings)
 
 
 def length_card(suite: Suite) -> TaskCard:
@@ -171,7 +186,8 @@ class Setup:
     @functools.cached_property
     def pool(self) -> Pool:
         cards = {name: task.card for name, task in self.suite.tasks.items()}
-        return Pool(self.suite.primary, cards, self.suite.goal, self.train)
+        small = isinstance(self.model, SMALL_NETWORKS)
+        return Pool(self.suite.primary, cards, self.suite.goal, self.train, fine_tunes=not small)
 
     @property
     def single_run_work(self) -> float:

@@ -13,12 +13,15 @@ class Pool:
     """What there is to choose from. `cards[name]` for every task, the primary included.
 
     train: how a recipe will be trained, for methods whose own runs are as long as that.
+    fine_tunes: whether that changes a whole encoder, or a network of which nothing is known. Then a short run is no small copy of
+        a long one.
     """
 
     primary: str
     cards: dict[str, TaskCard]
     goal: str = "primary"
     train: TrainSettings = field(default_factory=TrainSettings)
+    fine_tunes: bool = False
 
     @property
     def candidates(self) -> tuple[str, ...]:

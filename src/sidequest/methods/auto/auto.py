@@ -34,20 +34,22 @@ from sidequest.methods.auto.arms import Arm, Kind
 from sidequest.methods.auto.decision import chosen, least_z
 from sidequest.methods.auto.lengths import (
     EFFORTS,
+    FULL,
+    GUARDED,
     LEAST,
     LONG_ENOUGH,
-    LONGEST,
     MOST_PROBED,
-    MOST_SEEDS,
     SHORTEST,
     USUAL,
-    WORTH_REPEATING,
+    USUAL_EFFORT,
     costs_of,
+    length_for,
+    parts_of,
     whole_batches,
 )
 from sidequest.methods.auto.rounds import ALONE, AutoState, Round, Stage, gains_so_far
 from sidequest.methods.auto.rows import PARTS, RANKING_PART, best_first, planned, rows_of, with_many_rows
-from sidequest.methods.auto.stages import beside, best_change, guard_of, held, shares_of, with_rows
+from sidequest.methods.auto.stages import beside, best_change, guard_of, held, shares_of, with_rows, without
 from sidequest.methods.auto.words import evidence, evidence_of_rows, verdict
 from sidequest.methods.base import Method, Plan
 from sidequest.methods.similarity.ranking import Ranking, RowRankingState
@@ -58,11 +60,14 @@ from sidequest.tasks.pool import Pool
 
 
 class AutoSettings(Settings):
-    """effort: 1 to 5, about 1, 3, 6, 12 and 25 single-task training runs. doubt: how often something may be chosen where nothing
-    helps; the best candidate must stand out accordingly. keep: the part of the best gain that another must reach to be chosen
-    with it. most: auxiliaries in a set."""
+    """effort: 1 to 5, about 1, 3, 6, 12 and 25 single-task training runs. None: 2, but 3 where an encoder is fine-tuned: in short
+        runs it learns sooner beside whatever adds steps, and effort 3 holds its choice against the primary alone in long ones.
+    doubt: how often something may be chosen where nothing helps; the best candidate must stand out accordingly.
+    keep: the part of the best gain that another must reach to be chosen with it.
+    most: auxiliaries in a set.
+    """
 
-    effort: int = Field(2, ge=1, le=5)
+    effort: int | None = Field(None, ge=1, le=5)
     doubt: float = Field(0.1, gt=0, lt=1)
     keep: float = Field(0.5, ge=0, le=1)
     most: int = Field(3, ge=1)
@@ -73,7 +78,7 @@ class Auto(Method[AutoSettings, AutoState]):
 
     name = "auto"
     summary = "short runs beside every candidate, again beside the best, keep what stands out from the noise"
-    cost = "about 3x (effort 2)"
+    cost = "about 3x (fine-tuned: 6x)"
     returns = "tasks, mixture"
     anytime = True
     Settings = AutoSettings
@@ -86,6 +91,8 @@ class Auto(Method[AutoSettings, AutoState]):
             candidates=candidates,
             epochs=pool.train.epochs,
             goal=pool.goal,
+            effort=self.settings.effort or (GUARDED if pool.fine_tunes else USUAL_EFFORT),
+            fine_tunes=pool.fine_tunes,
             **costs_of(pool),
             finished=not candidates,
         )
@@ -145,7 +152,9 @@ class Auto(Method[AutoSettings, AutoState]):
         now = state.rounds[-1]
         if now.stage == "guard":
             assert state.choice is not None
-            return state.model_copy(update={"finished": True, "choice": held(now, state.choice)})
+            # Where short runs may mislead, long ones alone must show it; else they need only not speak against it.
+            least = least_z(1, self.settings.doubt) if state.fine_tunes else 0.0
+            return state.model_copy(update={"finished": True, "choice": held(now, state.choice, least)})
         if now.stage in ("shares", "rows"):
             least = 1.0 if now.stage == "shares" else least_z(len(PARTS), self.settings.doubt)
             return self._begin(state.model_copy(update={"choice": best_change(now, least)}))
@@ -182,18 +191,26 @@ class Auto(Method[AutoSettings, AutoState]):
             if now.length >= LEAST:
                 return self._add(state, now)
         if "guard" in budgets and "guard" not in done:
-            return self._add(state, self._guard(state, choice))
+            choice, now = self._guard(state, choice)
+            return self._add(state.model_copy(update={"choice": choice}), now)
         return self._end(state)
 
-    def _guard(self, state: AutoState, choice: Arm) -> Round:
+    def _guard(self, state: AutoState, choice: Arm) -> tuple[Arm, Round]:
         """Half-trained, the primary alone would gain more from further batches of its own than it does in the end: where the
-        budget is short, rivals are left out before the runs are."""
+        budget is short, rivals are left out before the runs are; of a fine-tuned model, which learns sooner beside anything,
+        also the auxiliaries that gained least."""
+        enough = FULL if state.fine_tunes else LONG_ENOUGH
         dear: tuple[Kind, ...]
-        for dear in ((), ("permuted",), ("permuted", "longer")):
-            now = self._round(state, "guard", guard_of(choice, state.goal, self.seed, without=dear))
-            if now.length >= LONG_ENOUGH:
-                break
-        return now
+        while True:
+            for dear in ((), ("permuted",), ("permuted", "longer")):
+                now = self._round(state, "guard", guard_of(choice, state.goal, self.seed, left_out=dear))
+                if now.length >= enough:
+                    return choice, now
+            if not state.fine_tunes or len(choice.tasks) == 1:
+                return choice, now
+            gains = gains_so_far(state)
+            least = min(choice.tasks, key=lambda name: gains[name].mean)
+            choice = without(choice, least)
 
     def _add(self, state: AutoState, now: Round) -> AutoState:
         return state.model_copy(update={"rounds": [*state.rounds, now]})
@@ -235,9 +252,8 @@ class Auto(Method[AutoSettings, AutoState]):
 
     # What it may cost
 
-    @property
-    def _x(self) -> float:
-        return min(EFFORTS[self.settings.effort], math.inf if self.budget is None else self.budget)
+    def _x(self, state: AutoState) -> float:
+        return min(EFFORTS[state.effort], math.inf if self.budget is None else self.budget)
 
     def _spent(self, state: AutoState) -> float:
         """x of the rounds so far, as they were planned."""
@@ -251,17 +267,8 @@ class Auto(Method[AutoSettings, AutoState]):
 
     def _budgets(self, state: AutoState) -> dict[str, float]:
         """x for each stage."""
-        x = self._x
-        if x < 2:
-            parts = {"probe": 1.0}
-        elif x < 5:
-            parts = {"probe": 0.57, "confirm": 0.43}
-        elif x < 10:
-            parts = {"probe": 0.35, "confirm": 0.2, "guard": 0.45}
-        elif state.no_rows or not with_many_rows(state):
-            parts = {"probe": 0.2, "confirm": 0.12, "shares": 0.28, "guard": 0.4}
-        else:
-            parts = {"probe": 0.2, "confirm": 0.12, "shares": 0.2, "rows": 0.18, "guard": 0.3}
+        x = self._x(state)
+        parts = parts_of(x, state.fine_tunes, in_rows=not state.no_rows and bool(with_many_rows(state)))
         if self.budget is None:  # else it is the last word
             parts["probe"] *= min(2.0, max(1.0, len(state.candidates) / USUAL))
         return {stage: part * x for stage, part in parts.items()}
@@ -282,8 +289,8 @@ class Auto(Method[AutoSettings, AutoState]):
             if stage == "rows":
                 room *= 1 - RANKING_PART
             if stage == "guard":  # the last: all that is left
-                room = max(room, self._x - self._spent(state))
-            length, repeats = self._length(state, stage, room, each, looks, hold_out)
+                room = max(room, self._x(state) - self._spent(state))
+            length, repeats = length_for(state, stage, room, each, looks, hold_out)
         length = whole_batches(state, length, hold_out)
         seeds = list(range(first, first + repeats))
         more = [first + repeats] if stage == "probe" else []
@@ -299,18 +306,7 @@ class Auto(Method[AutoSettings, AutoState]):
             alone, beside = alone + 1, beside + self._kept(state)
         each = alone + beside * Arm(kind="candidate", tasks=("any",)).cost(1.0, state.beside)
         room = budgets["probe"] + budgets.get("confirm", 0.0)
-        return self._length(state, "probe", room, each, state.looks * (alone + beside), state.hold_out)
-
-    def _length(
-        self, state: AutoState, stage: Stage, room: float, each: float, looks: float, hold_out: int
-    ) -> tuple[float, int]:
-        """A round's length and number of seeds, from the x it may cost, and what it costs at full length and in looks."""
-        each *= 1 - hold_out / max(state.rows, 1)
-        # A guard is to be long before it is sure.
-        worth_repeating = LONGEST["guard"] if stage == "guard" else WORTH_REPEATING
-        repeats = min(MOST_SEEDS, max(1, int(room / (each * worth_repeating))))
-        room /= repeats
-        return min(LONGEST[stage], max(room - looks, 0.5 * room) / each), repeats
+        return length_for(state, "probe", room, each, state.looks * (alone + beside), state.hold_out)
 
     # The answer
 

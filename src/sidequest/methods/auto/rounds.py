@@ -71,7 +71,9 @@ class Round(BaseModel):
 
 
 class AutoState(State):
-    """rows: of the primary's train; sizes: of the candidates'; batch_size: of training. hold_out: as of rounds.
+    """effort: as it was asked for, or as it suits the model, which may be one that fine_tunes an encoder.
+
+    rows: of the primary's train; sizes: of the candidates'; batch_size: of training. hold_out: as of rounds.
     beside: what a batch of an auxiliary costs for one of the primary, whose last batch may be short. looks: x that a probe's
     evaluations on *select* cost.
 
@@ -84,6 +86,8 @@ class AutoState(State):
     candidates: list[str]
     epochs: float
     goal: str = "primary"
+    effort: int = 2
+    fine_tunes: bool = False
     rows: int = 0
     sizes: dict[str, int] = {}
     batch_size: int = 1

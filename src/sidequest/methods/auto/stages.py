@@ -18,16 +18,22 @@ def beside(names: list[str]) -> Arm:
     return Arm(kind="set" if len(names) > 1 else "candidate", tasks=tuple(sorted(names)))
 
 
-def guard_of(choice: Arm, goal: str, seed: int, without: Collection[Kind] = ()) -> list[Arm]:
-    """The choice and its simpler versions, and what they must beat, `without` some. A read-out has rows of the primary alone, so
-    not where the goal is the average."""
+def without(choice: Arm, name: str) -> Arm:
+    """The choice with an auxiliary less."""
+    left = beside([task for task in choice.tasks if task != name])
+    return choice.model_copy(update={"kind": left.kind, "tasks": left.tasks})
+
+
+def guard_of(choice: Arm, goal: str, seed: int, left_out: Collection[Kind] = ()) -> list[Arm]:
+    """The choice and its simpler versions, and what they must beat, but for `left_out`. A read-out has rows of the primary alone,
+    so not where the goal is the average."""
     contenders = _versions(choice)
-    if "longer" in without:  # what equal shares are there for
+    if "longer" in left_out:  # what equal shares are there for
         contenders = [one for one in contenders if one.share == choice.share]
     longer = dict.fromkeys(as_long_as(one) for one in contenders)
     shuffled = Arm(kind="permuted", tasks=choice.tasks[:1], permutation=1000 * seed + 500)
     read_out = [] if goal == "average" else [Arm(kind="read-out")]
-    return [arm for arm in [*contenders, ALONE, *longer, shuffled, *read_out] if arm.kind not in without]
+    return [arm for arm in [*contenders, ALONE, *longer, shuffled, *read_out] if arm.kind not in left_out]
 
 
 def _versions(choice: Arm) -> list[Arm]:
@@ -62,16 +68,22 @@ def best_change(now: Round, least: float) -> Arm:
     return best if found[best.name].z > least else first
 
 
-def held(guard: Round, choice: Arm) -> Arm | None:
-    """The best version of the choice that is above all that it must beat, a simpler one where it is as good; None: none is.
-    Each stands against the primary alone for as many batches as it has itself."""
+def held(guard: Round, choice: Arm, least: float = 0.0) -> Arm | None:
+    """The best version of the choice that is above all that it must beat, each by so many standard errors, and a simpler one
+    where it is as good; None: none is. Each stands against the primary alone for as many batches as it has itself."""
     means = {arm: guard.rows(arm).mean() for arm in guard.arms}
     held: Arm | None = None
     for version in [one for one in _versions(choice) if one in means]:
-        rivals = [mean for arm, mean in means.items() if arm in rivals_of(guard, version)]
-        if means[version] > max(rivals) and (held is None or means[version] >= means[held]):
+        above = all(_above(guard, version, rival) > least for rival in rivals_of(guard, version))
+        if above and (held is None or means[version] >= means[held]):
             held = version
     return held
+
+
+def _above(guard: Round, version: Arm, rival: Arm) -> float:
+    """In standard errors."""
+    both = {arm.name: guard.rows(arm) for arm in (version, rival)}
+    return gains(both, rival.name)[version.name].z
 
 
 def rivals_of(guard: Round, choice: Arm) -> list[Arm]:
