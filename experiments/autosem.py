@@ -4,6 +4,9 @@ The few-shot primary is chunking with 200 sentences; its *select* is 1,000 other
 noise does not hide what the paper's effect is. Candidates: POS, NER, CoLA, and POS with shuffled tags, which can only harm.
 Nothing bounds the batches of a mixture, so none starves the primary. Full size adds the paper's five primaries with its BiLSTM
 and budgets. `--small` is chunking alone with fewer rounds, trainings and rows.
+
+These are the part `tables`. The part `gate` asks whether a choice of tasks can show on MRPC and RTE, fine-tuned: see
+`experiments.autosem_gate`.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from experiments import Options
-from experiments.autosem_suites import ROWS, AutoSeMPart, load, make_setup, parts
-from experiments.cells import by_seed, claims, claims_table, mean_and_deviation, method_result
+from experiments.autosem_gate import GATE, gate_jobs, gate_suites, run_gate_job, show_gate
+from experiments.autosem_suites import ROWS, AutoSeMPart, AutoSeMSuite, load, make_setup, parts
+from experiments.cells import by_seed, claims, claims_table, method_result, score_table
 from experiments.data import data_directory
 from experiments.jobs import ExperimentJob, Result
 from sidequest.files import write_json
@@ -26,7 +30,6 @@ from sidequest.records.controls import PROBE, SINGLE_LONG
 from sidequest.records.evidence import BanditStage, MixtureStage
 from sidequest.report import autosem as figures
 from sidequest.report.images import save
-from sidequest.report.tables import markdown_table
 from sidequest.runs.predictions import PREDICTIONS, read_predictions
 from sidequest.tasks.metrics import compute_all
 
@@ -41,16 +44,32 @@ PAPER = {
     "sst2": {"test": ("91.3", "91.8"), "validation": ((91.4, 0.36), (91.8, 0.29))},
 }
 SEEDS, SMALL_SEEDS = 5, 1
+PARTS = ("tables", "gate")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for, by primary."""
+
+    tables: Mapping[str, AutoSeMPart]
+    gates: Mapping[str, AutoSeMSuite]
+
+    @classmethod
+    def by(cls, options: Options) -> Asked:
+        asked = options.of_parts(PARTS)
+        tables = parts(options.small) if "tables" in asked else {}
+        gates = gate_suites(options.small) if "gate" in asked else {}
+        wanted = options.of_primaries(list(dict.fromkeys((*tables, *gates))))
+        return cls(
+            {name: part for name, part in tables.items() if name in wanted},
+            {name: suite for name, suite in gates.items() if name in wanted},
+        )
 
 
 def jobs_of(options: Options) -> list[ExperimentJob]:
-    every = parts(options.small)
-    return [
-        _job(every[name], arm, seed)
-        for name in options.of_primaries(list(every))
-        for seed in options.seed_range(SMALL_SEEDS if options.small else SEEDS)
-        for arm in every[name].arms
-    ]
+    asked, seeds = Asked.by(options), options.seed_range(SMALL_SEEDS if options.small else SEEDS)
+    tables = [_job(part, arm, seed) for part in asked.tables.values() for seed in seeds for arm in part.arms]
+    return tables + [job for suite in asked.gates.values() for job in gate_jobs(suite, seeds)]
 
 
 def _job(part: AutoSeMPart, arm: str, seed: int) -> ExperimentJob:
@@ -63,53 +82,62 @@ def _job(part: AutoSeMPart, arm: str, seed: int) -> ExperimentJob:
 
 @dataclass(frozen=True)
 class AutoSeMShared:
-    parts: Mapping[str, AutoSeMPart]
+    asked: Asked
     data: Path
     out: Path
     encoder: str | None
 
 
 def shared_of(options: Options) -> AutoSeMShared:
-    return AutoSeMShared(parts(options.small), data_directory(options), options.out, options.encoder)
+    return AutoSeMShared(Asked.by(options), data_directory(options), options.out, options.encoder)
 
 
 def run_job(shared: AutoSeMShared, job: ExperimentJob, needed: Mapping[str, Result]) -> Result:
-    part = shared.parts[job.task]
+    place = directory(shared.out, job.task, job.method, job.seed)
+    if job.method.startswith(GATE):
+        return run_gate_job(shared.asked.gates[job.task], shared.data, shared.encoder, job, needed, place)
+    part = shared.asked.tables[job.task]
     method, settings = part.method(job.method)
     if job.method == SINGLE_LONG:
         settings = {"batches": next(iter(needed.values()))["batches"]}
     setup = make_setup(part, shared.data, job.seed, shared.encoder)
-    return method_result(setup, method, settings, job.seed, directory(shared.out, job.task, job.method, job.seed))
+    return method_result(setup, method, settings, job.seed, place)
 
 
 def directory(out: Path, task: str, arm: str, seed: int) -> Path:
-    return out / task / arm.replace(" ", "-") / f"seed-{seed}"
+    return out / task / arm.replace(" ", "-").replace(":", "") / f"seed-{seed}"
 
 
 def show(options: Options, by_job: Mapping[str, Result]) -> dict[str, Any]:
-    """The paper's tables in form: mean and deviation over seeds, on *select* (its validation) and on *report* (its test)."""
-    results: dict[str, Any] = {"paper": PAPER, "parts": {}}
-    for name in options.of_primaries(list(parts(options.small))):
-        of_suite = {key: kept for key, kept in by_job.items() if kept["task"] == name}
-        if not of_suite:
-            continue
-        claimed = claims(of_suite, [(name, *pair) for pair in CLAIMS])
-        shown = claims(of_suite, [(name, *pair) for pair in SHOWN])
-        print(f"\n{name}, in per cent{_paper(name)}")
-        print(score_table(name, of_suite))
-        for rows in (claimed, shown):
-            if rows:
-                print(claims_table(rows))
-        chosen = {
-            f"{kept['method']} {kept['seed']}": kept["verdict"] for kept in of_suite.values() if "verdict" in kept
-        }
-        print("\n".join(f"{key}: {verdict}" for key, verdict in chosen.items() if verdict))
-        if (together := ensemble(options, name, of_suite)) is not None:
-            print(f"autosem, votes of all seeds: {together}")
-        draw(options.out, name, of_suite)
-        results["parts"][name] = {"claims": claimed, "shown": shown, "chosen": chosen, "ensemble": together}
+    """The paper's tables in form, and the gate of pairs."""
+    asked, results = Asked.by(options), {"paper": PAPER, "parts": {}, "gate": {}}
+    for name in asked.tables:
+        of_suite = {key: kept for key, kept in by_job.items() if kept["task"] == name and kept["method"] in ROWS}
+        if of_suite:
+            results["parts"][name] = show_part(options, name, of_suite)
+    for name in asked.gates:
+        of_gate = {k: kept for k, kept in by_job.items() if kept["task"] == name and kept["method"].startswith(GATE)}
+        if of_gate:
+            results["gate"][name] = show_gate(name, of_gate)
     write_json(options.out / "results.json", results, seal=False)
     return results
+
+
+def show_part(options: Options, name: str, of_suite: Mapping[str, Result]) -> dict[str, Any]:
+    """Mean and deviation over seeds, on *select* (the paper's validation) and on *report* (its test)."""
+    claimed = claims(of_suite, [(name, *pair) for pair in CLAIMS])
+    shown = claims(of_suite, [(name, *pair) for pair in SHOWN])
+    print(f"\n{name}, in per cent{_paper(name)}")
+    print(score_table(name, of_suite, ROWS))
+    for rows in (claimed, shown):
+        if rows:
+            print(claims_table(rows))
+    chosen = {f"{kept['method']} {kept['seed']}": kept["verdict"] for kept in of_suite.values() if "verdict" in kept}
+    print("\n".join(f"{key}: {verdict}" for key, verdict in chosen.items() if verdict))
+    if (together := ensemble(options, name, of_suite)) is not None:
+        print(f"autosem, votes of all seeds: {together}")
+    draw(options.out, name, of_suite)
+    return {"claims": claimed, "shown": shown, "chosen": chosen, "ensemble": together}
 
 
 def _paper(name: str) -> str:
@@ -117,21 +145,6 @@ def _paper(name: str) -> str:
         return ""
     (base, ours), (first, second) = PAPER[name]["test"], PAPER[name]["validation"]
     return f"; paper: baseline {base} (validation {first[0]} ± {first[1]}), autosem {ours} ({second[0]} ± {second[1]})"
-
-
-def score_table(name: str, by_job: Mapping[str, Result]) -> str:
-    rows = []
-    for arm, title in ROWS.items():
-        of_arm = [kept for kept in by_job.values() if kept["method"] == arm]
-        if not of_arm:
-            continue
-        metrics = list(of_arm[0]["metrics"])
-        reports = " / ".join(mean_and_deviation(by_seed(by_job, name, arm, metric).values()) for metric in metrics)
-        select = mean_and_deviation(kept["select"] for kept in of_arm)
-        x = [np.mean([kept["x"][part] for kept in of_arm]) for part in ("choose", "train")]
-        seconds = np.mean([kept["seconds"] for kept in of_arm])
-        rows.append([title, str(len(of_arm)), select, reports, f"{x[0]:.1f}", f"{x[1]:.1f}", f"{seconds:.0f}"])
-    return markdown_table(["", "seeds", "select", "report", "x to choose", "x to train", "seconds"], rows)
 
 
 def ensemble(options: Options, name: str, by_job: Mapping[str, Result]) -> dict[str, float] | None:

@@ -65,4 +65,4 @@ def test_tables_of_what_is_done(tmp_path, capsys):
     (claim,) = results["parts"]["chunking"]["claims"]
     assert (claim["ours"], claim["baseline"], claim["verdict"]) == ("autosem", "single", "helps")
     assert "| Final MTL (autosem) |" in capsys.readouterr().out
-    assert autosem.show(options, {}) == {"paper": autosem.PAPER, "parts": {}}
+    assert autosem.show(options, {}) == {"paper": autosem.PAPER, "parts": {}, "gate": {}}
