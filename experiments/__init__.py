@@ -83,7 +83,7 @@ EXPERIMENTS: dict[str, str] = {
 
 # What an experiment can be narrowed or changed by.
 TAKES: dict[str, tuple[str, ...]] = {
-    "autosem": ("encoder", "primaries"),
+    "autosem": ("encoder", "primaries", "only"),
     "policies": ("encoder", "only"),
     "nlu": ("encoder",),
     "gradts": ("encoder", "primaries", "only"),

@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=1, help="processes at once, one torch thread each")
     parser.add_argument("--encoder", help="instead of the experiment's own")
     parser.add_argument("--primary", type=_names, metavar="A,B", help="these primaries only")
-    parser.add_argument("--only", type=_names, metavar="A,B", help="these parts only (gradts)")
+    parser.add_argument("--only", type=_names, metavar="A,B", help="these parts only")
     parser.add_argument("-o", "--out", type=Path, help="default: runs/experiment-NAME")
     parser.add_argument(
         "--device", help="cpu, cuda, cuda:1, …; default: $SIDEQUEST_DEVICE, else a GPU where there is one"

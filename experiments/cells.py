@@ -16,6 +16,7 @@ from sidequest.records.comparisons import Outcome
 from sidequest.report.tables import markdown_table
 from sidequest.runs.cells import Job, run_job
 from sidequest.runs.finals import train_once
+from sidequest.runs.oracle import stayed
 from sidequest.runs.setup import Setup
 
 
@@ -44,7 +45,7 @@ def outcome_result(outcome: Outcome, recipe: Recipe | None) -> Result:
 
 
 def recipe_result(setup: Setup, recipe: Recipe, seed: int) -> Result:
-    """A given recipe, trained and scored."""
+    """A given recipe, trained and scored. `untrained`: whether the model as it was before any training is what was kept."""
     _one_thread()
     record = train_once(setup, recipe, seed).record
     return {
@@ -54,6 +55,7 @@ def recipe_result(setup: Setup, recipe: Recipe, seed: int) -> Result:
         "auxiliaries": sorted(recipe.auxiliaries),
         "x": {"choose": 0.0, "train": round(record.training.x, 3)},
         "batches": record.training.batches,
+        "untrained": stayed(setup, record),
     }
 
 
@@ -109,3 +111,19 @@ def mean_and_deviation(values: Iterable[float], digits: int = 1) -> str:
         return ""
     deviation = f" ± {x.std(ddof=1):.{digits}f}" if len(x) > 1 else ""
     return f"{x.mean():.{digits}f}{deviation}"
+
+
+def score_table(task: str, by_job: Mapping[str, Result], titles: Mapping[str, str]) -> str:
+    """A row per method, named by its title: scores in per cent, and the mean cost."""
+    rows = []
+    for method, title in titles.items():
+        of_method = [kept for kept in by_job.values() if kept["task"] == task and kept["method"] == method]
+        if not of_method:
+            continue
+        metrics = list(of_method[0]["metrics"])
+        reports = " / ".join(mean_and_deviation(by_seed(by_job, task, method, metric).values()) for metric in metrics)
+        select = mean_and_deviation(kept["select"] for kept in of_method)
+        x = [np.mean([kept["x"][part] for kept in of_method]) for part in ("choose", "train")]
+        seconds = np.mean([kept["seconds"] for kept in of_method])
+        rows.append([title, str(len(of_method)), select, reports, f"{x[0]:.1f}", f"{x[1]:.1f}", f"{seconds:.0f}"])
+    return markdown_table(["", "seeds", "select", "report", "x to choose", "x to train", "seconds"], rows)

@@ -4,6 +4,8 @@ Three sets of candidates: eight classification tasks of GLUE; these and MELD, a 
 with regression (STS-B) and tagging (POS, NER, chunking). Whatever a method chooses is trained in one mixture, all chosen rows.
 The direct test trains the primary with each candidate alone (`with TASK`) and asks whether Kendall's τ of the heads ranks
 candidates as their true gains do. No table is shown for a primary that the model has not learned.
+The paper's thresholds were tuned for its encoder on three tasks; at full size those of tasks (`gradts-thres, tuned`) and of rows
+(`gradts-fg, tuned`) are tuned on *select* of each primary as well.
 
 Full size is the paper's model and training (bert-base-cased, 7 epochs, 5e-5) with every task as the primary, over three seeds;
 Dyadic-MELD is left out, since its text is MELD's. The paper's six backbones are six commands (`--encoder`), whose results then
@@ -12,7 +14,7 @@ stand beside each other. `--small` takes three layers of MiniLM, 200 training ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,14 +28,15 @@ from experiments.cells import (
     claims_table,
     mean_and_deviation,
     method_result,
-    outcome_result,
     recipe_result,
 )
 from experiments.claims import has_learned
 from experiments.data import data_directory
+from experiments.gradts_choices import ROW_THRESHOLDS, chosen_result, together, tuned_rows, tuned_tasks
 from experiments.gradts_suites import (
     GRADTS,
     TUNED,
+    TUNED_FG,
     WITH,
     GradTSPlan,
     TaskSet,
@@ -41,27 +44,21 @@ from experiments.gradts_suites import (
     load_tasks,
     setup_of,
     small_plan,
-    with_all_rows,
 )
 from experiments.jobs import ExperimentJob, Result
 from experiments.rank_test import RankTest, rank_test
 from sidequest.files import read_json, write_json
-from sidequest.recipe import Phase, Recipe
+from sidequest.recipe import Recipe
 from sidequest.records.controls import PROBE, SINGLE_LONG
 from sidequest.records.evidence import HeadImportances, HeadSimilarity, RowTaus
-from sidequest.records.runs import SelectionRecord
 from sidequest.report import gradts as figures
 from sidequest.report.images import save
 from sidequest.report.tables import markdown_table
-from sidequest.runs import cells
-from sidequest.runs.selecting import select
-from sidequest.runs.setup import Setup
 from sidequest.tasks.majority import majority_score
 from sidequest.tasks.task import Task
 
 # `random-subset` draws as many tasks as `gradts-trial` chose, and the primary alone is also trained as long as with all tasks.
 NEEDS = {"random-subset": "gradts-trial", TUNED: "gradts-thres", SINGLE_LONG: "all"}
-THRESHOLDS = tuple(np.arange(0.30, 0.80, 0.05).round(2).tolist())  # that `gradts-thres, tuned` tries on *select*
 # Table 2, in per cent: GradTS-trial, GradTS-fg, single, all tasks
 PAPER = {
     "cola": ("61.81", "62.66", "51.00", "46.50"),
@@ -102,13 +99,19 @@ def _job(plan: GradTSPlan, part: TaskSet, primary: str, method: str, seed: int) 
         "model": plan.model.model_dump(mode="json"),
         "train": plan.train.model_dump(mode="json"),
         "rows": [plan.limit, plan.report_limit],
-        "settings": dict(plan.settings.get(method, {})),
+        "settings": _settings(plan, method),
     }
     alone = method in ("single", PROBE, "all", SINGLE_LONG) or method.startswith(WITH)
     task = f"{part.name}/{primary}"
     first = NEEDS.get(method)
     needs = None if first is None else ExperimentJob(first, task, seed).name
     return ExperimentJob(method, task, seed, facts, paper=None if alone else "gradts", needs=needs)
+
+
+def _settings(plan: GradTSPlan, method: str) -> dict[str, Any]:
+    if method == TUNED_FG:
+        return {**plan.settings.get("gradts-fg", {}), "thresholds": ROW_THRESHOLDS}
+    return dict(plan.settings.get(method, {}))
 
 
 @dataclass(frozen=True)
@@ -130,63 +133,19 @@ def run_job(shared: GradTSShared, job: ExperimentJob, needed: Mapping[str, Resul
     if job.method.startswith(WITH):
         return recipe_result(setup, together(setup, (job.method.removeprefix(WITH),)), job.seed)
     given = next(iter(needed.values()), None)
+    settings = dict(shared.plan.settings.get(job.method, {}))
+    place = shared.out / name / primary / job.method.replace(", ", "-") / f"seed-{job.seed}"
     if job.method == TUNED:
         assert given is not None
-        return tuned(setup, given["tau"], job.seed)
-    settings = dict(shared.plan.settings.get(job.method, {}))
-    place = shared.out / name / primary / job.method / f"seed-{job.seed}"
+        return tuned_tasks(setup, given, job.seed)
+    if job.method == TUNED_FG:
+        return tuned_rows(setup, shared.plan.settings.get("gradts-fg", {}), job.seed, place)
     if job.method in (PROBE, SINGLE_LONG):
         length = {} if given is None else {"batches": given["batches"]}
         return method_result(setup, job.method, length, job.seed, place)
     if given is not None:
         settings["size"] = max(1, len(given["auxiliaries"]))
     return chosen_result(setup, job.method, settings, job.seed, place)
-
-
-def together(setup: Setup, auxiliaries: Sequence[str]) -> Recipe:
-    """Some tasks with all their rows, in the mixture that every choice has."""
-    primary = setup.suite.primary
-    recipe = Recipe(
-        method="given", primary=primary, phases=(Phase(shares=dict.fromkeys((primary, *auxiliaries), 1.0)),)
-    )
-    return with_all_rows(recipe, _rows(setup))
-
-
-def _rows(setup: Setup) -> dict[str, int]:
-    return {name: len(task.train) for name, task in setup.suite.tasks.items()}
-
-
-def tuned(setup: Setup, tau: Mapping[str, float], seed: int) -> Result:
-    """The threshold whose tasks do best on *select*, as the paper tunes it on held-out train rows; a tie takes fewer tasks."""
-    sets = {tuple(sorted(name for name, value in tau.items() if value >= limit)) for limit in THRESHOLDS}
-    by_set = {names: recipe_result(setup, together(setup, names), seed) for names in sorted(sets, key=len)}
-    best = max(by_set.values(), key=lambda each: each["select"])
-    cost = sum(each["x"]["train"] for each in by_set.values())
-    return {**best, "x": {"choose": round(cost, 3), "train": best["x"]["train"]}}
-
-
-def chosen_result(setup: Setup, method: str, settings: Mapping[str, Any], seed: int, place: Path) -> Result:
-    """A method's choice, trained in the mixture that all methods share, so that choices are compared and not mixtures."""
-    import torch
-
-    torch.set_num_threads(1)
-    choice = place / "choice"
-    recipe = select(setup, method, settings=dict(settings), seed=seed, directory=choice)
-    made = with_all_rows(recipe, _rows(setup))
-    made.write(place / "recipe.json")
-    outcome = cells.run_job(setup, cells.Job(method, dict(settings), seed, place, selected=True))
-    selection = SelectionRecord.read(choice)
-    minutes = (sum(task.seconds for task in selection.meter.tasks.values()) + outcome.training.seconds) / 60
-    reuse = {**selection.heads, "trials": selection.meter.trials, "trials_reused": selection.meter.trials_reused}
-    result = outcome_result(outcome, made) | {
-        "minutes": round(minutes, 3),
-        "peak": outcome.peak_memory,
-        "reuse": reuse,
-    }
-    if "tau" in recipe.evidence:
-        result["tau"] = {name: round(value, 5) for name, value in recipe.evidence["tau"].items()}
-    kept = {name: each["share"] for name, each in recipe.evidence.get("instances", {}).items()}
-    return result | ({"row_shares": kept} if kept else {})
 
 
 def show(options: Options, by_job: Mapping[str, Result]) -> dict[str, Any]:

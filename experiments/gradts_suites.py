@@ -35,7 +35,7 @@ FOLDERS = {
 GRADTS = ("gradts-thres", "gradts-trial", "gradts-fg")
 HEURISTICS = ("heu-size", "heu-type", "heu-len")
 AUTOSEM = ("autosem-p1", "autosem")
-TUNED = "gradts-thres, tuned"
+TUNED, TUNED_FG = "gradts-thres, tuned", "gradts-fg, tuned"
 WITH = "with "  # a candidate: the primary with it alone
 MISMATCHED = "mnli-mm"  # MNLI judged on genres that it was not trained on; never a candidate
 MIXING = ("autosem",)  # methods that choose a mixture; of the others the chosen rows are trained
@@ -69,7 +69,7 @@ class GradTSPlan:
 
 
 def full_plan() -> GradTSPlan:
-    every = ("single", PROBE, "all", SINGLE_LONG, *AUTOSEM, *GRADTS, "random-subset", TUNED)
+    every = ("single", PROBE, "all", SINGLE_LONG, *AUTOSEM, *GRADTS, "random-subset", TUNED, TUNED_FG)
     mixed = (*GLUE, "stsb", "pos", "ner", "chunking")
     parts = (
         TaskSet("glue", "Tables 2, 3, 6 and 9", GLUE, (*GLUE, MISMATCHED), (*every, *HEURISTICS), direct=True),

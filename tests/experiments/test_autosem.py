@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from experiments import Options, autosem
+from experiments.autosem_suites import TAGGING, make_setup, parts
 from sidequest.methods import get_method
 from sidequest.records.controls import CONTROLS
 from sidequest.settings import parse
@@ -15,7 +16,7 @@ from sidequest.settings import parse
 
 @pytest.mark.parametrize("small", [True, False])
 def test_settings_are_valid_for_their_methods(small):
-    for name, part in autosem.parts(small).items():
+    for name, part in parts(small).items():
         assert name == part.primary
         assert part.primary not in part.candidates
         assert {*part.guess} <= {*part.candidates}
@@ -30,13 +31,13 @@ def test_every_arm_of_a_seed_comes_before_the_next_seed_and_the_long_control_wai
     assert [job.seed for job in jobs] == [0] * 9 + [1] * 9
     long = next(job for job in jobs if job.method == "single-long")
     assert long.needs == next(job for job in jobs if job.method == "autosem").name
-    published = autosem.TAGGING.method("autosem as published")[1]
+    published = TAGGING.method("autosem as published")[1]
     assert published["as_published"]
 
 
 def test_the_few_shot_suite(shared_data):
-    part = replace(autosem.TAGGING, auxiliary_limit=300, report_limit=50)
-    suite, other = (autosem.make_setup(part, shared_data, seed).suite for seed in (0, 1))
+    part = replace(TAGGING, auxiliary_limit=300, report_limit=50)
+    suite, other = (make_setup(part, shared_data, seed).suite for seed in (0, 1))
     few = suite["chunking"]
     assert (len(few.train), len(few.splits["select"])) == (200, 1000)
     assert not {*few.train.ids.tolist()} & {*few.splits["select"].ids.tolist()}
@@ -64,4 +65,4 @@ def test_tables_of_what_is_done(tmp_path, capsys):
     (claim,) = results["parts"]["chunking"]["claims"]
     assert (claim["ours"], claim["baseline"], claim["verdict"]) == ("autosem", "single", "helps")
     assert "| Final MTL (autosem) |" in capsys.readouterr().out
-    assert autosem.show(options, {}) == {"paper": autosem.PAPER, "parts": {}}
+    assert autosem.show(options, {}) == {"paper": autosem.PAPER, "parts": {}, "gate": {}}

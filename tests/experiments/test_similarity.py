@@ -9,7 +9,8 @@ import pytest
 from experiments import EXPERIMENTS, Options, run
 from experiments import similarity as experiment
 from experiments.data import GLUE_FOLDERS
-from experiments.similarity_plan import SimilarityPlan, full_plan, load_tasks, runs_of, setup_of, small_plan
+from experiments.similarity_paper import CURVES, ENDS
+from experiments.similarity_plan import PRIMARIES, SimilarityPlan, full_plan, load_tasks, runs_of, setup_of, small_plan
 from sidequest.files import read_json
 from sidequest.methods import METHODS
 from sidequest.model_settings import PooledSettings
@@ -147,3 +148,59 @@ def test_what_is_done_is_drawn_before_any_curve_is(tmp_path):
     assert not list(tmp_path.glob("figure-3-5*"))
     experiment.draw_primary(small_plan(), "stsb", "pearson", {"single": [0.8], "bce-500": [0.7]}, tmp_path)
     assert list(tmp_path.glob("figure-3-5*"))
+
+
+def kept(primary, label, seed, score, **more):
+    """A stored result of one training."""
+    facts = {"method": label, "task": primary, "seed": seed, "report": score, "select": score, "seconds": 9.0}
+    return facts | {"metrics": {"pearson": score}, "x": {"choose": 1.0, "train": 2.0}} | more
+
+
+def rows_of(table):
+    """By the first column, the cells of the others."""
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    return {first: cells for first, *cells in lines[:1] + lines[2:]}
+
+
+def test_every_number_of_the_papers_curve_is_at_an_n_of_the_full_size():
+    plan = full_plan()
+    assert set(CURVES) == set(PRIMARIES)
+    assert all({*curve} == {*plan.counts} for curve in CURVES.values())
+    assert set(ENDS) == set(plan.primaries)
+    assert all(len({*curve.values()}) == len(plan.counts) for curve in CURVES.values())  # no row stands there twice
+
+
+def test_the_papers_numbers_stand_beside_ours():
+    done = {"a": kept("stsb", "bce-4000", 0, 0.5), "b": kept("stsb", "single", 0, 0.4)}
+    rows = rows_of(experiment.curve_table(full_plan(), "stsb", done, "pearson"))
+    assert rows["rows taken"][-3:] == ["paper: bce", "paper: ce", "paper: random"]
+    assert rows["4,000"][0].startswith("50.0")
+    assert rows["4,000"][-3:] == ["86.9/85.7", "84.0/82.5", "85.5/84.0"]
+    assert rows["8,000"][-3:] != rows["4,000"][-3:]
+    assert (rows["single"][-3], rows["all"][-3]) == ("84.65/82.74", "86.23/85.42")
+    assert rows["single-long"][-3:] == ["", "", ""]  # a control of ours alone
+    other = rows_of(experiment.curve_table(full_plan(), "rte", {}, "accuracy"))
+    assert other["4,000"][-3:] == ["69.0", "68.6", "69.1"]
+    unknown = rows_of(experiment.curve_table(full_plan(), "cola", {}, "matthews"))
+    assert unknown["4,000"][-3:] == ["", "", ""]  # the paper has no curve of it
+    assert unknown["single"][-3] == "53.32"
+
+
+def test_results_are_written_with_the_papers_numbers(tmp_path, capsys):
+    experiment.show(Options(tmp_path, small=True), {"a": kept("stsb", "bce-500", 0, 0.5)})
+    assert "the paper's numbers are of its test set" in capsys.readouterr().out
+    assert read_json(tmp_path / "results.json")["paper"]["curves"]["stsb"]["500"] == [
+        "82.7/81.0",
+        "83.2/81.8",
+        "83.0/81.4",
+    ]
+
+
+def test_seconds_of_stages_stand_beside_the_papers():
+    stages = [kept("rte", experiment.STAGES, 0, 0.0, stages={"training": 3.0, "ranking": 4.0})]
+    ran = {"a": kept("rte", "bce-4000", 0, 0.5), "b": kept("rte", "random-4000", 0, 0.5, seconds=5.0)}
+    table = experiment.time_table(full_plan(), stages, ran).splitlines()
+    cells = {line.split("|")[2].strip(): [cell.strip() for cell in line.strip("|").split("|")][2:] for line in table}
+    assert cells["bce-4000"] == ["3.0", "4.0", "9.0", "95", "775", "1,160"]
+    assert cells["random-4000"] == ["", "", "5.0", "", "", "290"]
+    assert cells["all"] == ["", "", "", "", "", "15,891"]
