@@ -40,7 +40,7 @@ PAIRS_OF_CANDIDATES = (("mnli", "qqp"), ("mnli", "stsb"), ("qqp", "stsb"))
 def test_the_gate_comes_after_the_tables_and_either_can_be_asked_for_alone(small):
     both = [(job.name, job.plan) for job in jobs(small=small)]
     apart = {part: [(job.name, job.plan) for job in jobs(small=small, only=(part,))] for part in ("tables", "gate")}
-    assert both == apart["tables"] + apart["gate"]
+    assert both == apart["tables"] + ([] if small else apart["gate"])  # the small size is to end in ten minutes
     assert not {*apart["tables"]} & {*apart["gate"]}
     assert {job.task for job in jobs(small=small, only=("gate",))} == {*PRIMARIES}
     assert jobs(small=small, primaries=("chunking",)) == jobs(small=small, primaries=("chunking",), only=("tables",))
