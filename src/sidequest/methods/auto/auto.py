@@ -78,7 +78,7 @@ class Auto(Method[AutoSettings, AutoState]):
 
     name = "auto"
     summary = "short runs beside every candidate, again beside the best, keep what stands out from the noise"
-    cost = "about 3x (fine-tuned: 6x)"
+    cost = "about 3x (hf: 6x)"
     returns = "tasks, mixture"
     anytime = True
     Settings = AutoSettings
