@@ -154,7 +154,7 @@ def show(options: Options, by_job: Mapping[str, Result]) -> dict[str, Any]:
     for part in plan.parts:
         of_set = {key: kept for key, kept in by_job.items() if kept["task"].startswith(f"{part.name}/")}
         if of_set:
-            results[part.name] = show_part(plan, part, tasks, of_set)
+            results[part.name] = show_part(plan, part, tasks, of_set, options.out)
             draw(part, options.out)
     table = backbones(options)
     if len(table) > 1:
@@ -165,7 +165,7 @@ def show(options: Options, by_job: Mapping[str, Result]) -> dict[str, Any]:
 
 
 def show_part(
-    plan: GradTSPlan, part: TaskSet, tasks: Mapping[str, Task], by_job: Mapping[str, Result]
+    plan: GradTSPlan, part: TaskSet, tasks: Mapping[str, Task], by_job: Mapping[str, Result], out: Path
 ) -> dict[str, Any]:
     """Print the tables of one set of candidates and return the numbers."""
     print(f"\n{part.name} ({part.table} in form): {len(part.tasks)} tasks, scores on report in per cent")
@@ -190,9 +190,15 @@ def show_part(
     ]
     if claimed := claims(by_job, pairs):
         print(claims_table(claimed))
-    direct = rank_test({name: _taus_and_gains(part, name, by_job) for name in able}) if part.direct else None
+    pairs_of = {name: _taus_and_gains(part, name, by_job) for name in able} if part.direct else {}
+    direct = rank_test(pairs_of)
     if direct is not None:
         print(said_of(direct))
+        points = {
+            primary: {name: (tau, 100 * gain) for name, (tau, gain) in pairs.items()}
+            for primary, pairs in pairs_of.items()
+        }
+        save(figures.tau_against_gains(points), out / f"tau-and-gains-{part.name}")
     return {"learned": learned, "claims": claimed, "direct": None if direct is None else vars(direct)}
 
 

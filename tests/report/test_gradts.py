@@ -36,6 +36,14 @@ def test_the_matrix_of_tau_has_names_on_both_sides(recipes):
         assert cells.z[row][list(cells.x).index(name)] == pytest.approx(1.0)
 
 
+def test_tau_stands_beside_what_each_candidate_is_worth():
+    figure = figures.tau_against_gains({"sst2": {"b": (0.5, -1.0), "a": (0.1, 2.0)}, "pos": {"a": (0.3, 0.0)}})
+    first, second = figure.data
+    assert (list(first.text), list(first.x), list(first.y)) == (["a", "b"], [0.1, 0.5], [2.0, -1.0])
+    assert list(second.x) == [0.3]
+    assert first.marker.color != second.marker.color
+
+
 def test_shares_of_tasks_and_of_rows(recipes):
     assert figures.selected_shares(recipes["gradts-trial"]) == {"far": 0.0, "mid": 0.0, "near": 0.0, "same": 1.0}
     assert figures.selected_shares(recipes["gradts-fg"]) == {"far": 0.0, "mid": 0.0, "near": 0.0, "same": 0.5}

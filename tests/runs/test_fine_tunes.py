@@ -10,7 +10,13 @@ from tests.helpers.tiny import tiny_suite
 
 @pytest.mark.parametrize(
     ("model", "fine_tunes"),
-    [("pooled", False), ("bilstm", False), ("autosem", False), ("hf", True), (CustomSettings(factory="mine:build"), True)],
+    [
+        ("pooled", False),
+        ("bilstm", False),
+        ("autosem", False),
+        ("hf", True),
+        (CustomSettings(factory="mine:build"), True),
+    ],
 )
 def test_an_encoder_that_is_trained_and_what_nothing_is_known_of(model, fine_tunes):
     assert Setup.of(tiny_suite(), model).pool.fine_tunes is fine_tunes

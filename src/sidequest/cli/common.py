@@ -142,7 +142,7 @@ EffortOption = Annotated[
         "--effort",
         min=1,
         max=5,
-        help="How much `auto` may spend on choosing: about 1, 3, 6, 12 or 25 single-task runs. Default: 2, or 3 for a fine-tuned model.",
+        help="How much `auto` may spend on choosing: about 1, 3, 6, 12 or 25 single-task runs. Default: 2; with hf 3.",
     ),
 ]
 BudgetOption = Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -28,6 +28,26 @@ def tau_between_tasks(evidence: HeadSimilarity) -> go.Figure:
     names, values = evidence.tau_between.names, np.array(evidence.tau_between.values)
     figure = new_figure("Kendall's τ between head rankings")
     return _cells(figure, values[::-1], names, names[::-1], DIVERGING, (-1, 1))
+
+
+def tau_against_gains(by_primary: Mapping[str, Mapping[str, tuple[float, float]]]) -> go.Figure:
+    """Not in the paper: does τ say what a candidate is worth? By primary and candidate: (τ, gain in points from it alone)."""
+    figure = new_figure(
+        "What τ says of a candidate, and what it is worth", "Kendall's τ with the primary", "gain, points"
+    )
+    for colour, (primary, pairs) in zip(PALETTE, by_primary.items(), strict=False):
+        names = sorted(pairs, key=lambda name: pairs[name])
+        figure.add_scatter(
+            x=[pairs[name][0] for name in names],
+            y=[pairs[name][1] for name in names],
+            text=names,
+            name=f"primary {primary}",
+            mode="markers+text",
+            textposition="top center",
+            marker={"color": colour, "size": 10},
+        )
+    figure.add_hline(y=0, line={"dash": "dot", "color": "#7F7F7F"})
+    return figure
 
 
 def selection_map(recipes: Sequence[Recipe], title: str = "") -> go.Figure:
