@@ -9,7 +9,7 @@ from sidequest.errors import SettingsError
 from sidequest.learning.protocol import TaskDiscriminator
 from sidequest.methods.auto.arms import Arm
 from sidequest.methods.auto.rounds import AutoState
-from sidequest.methods.auto.rows import FEWEST_TO_LEARN, planned, with_many_rows
+from sidequest.methods.auto.rows import FEWEST_TO_LEARN, PARTS, planned, rows_of, with_many_rows
 from sidequest.methods.auto.stages import held, with_rows
 from sidequest.simulation.learner import helpful
 from sidequest.simulation.similarity import SimulatedRows
@@ -168,3 +168,14 @@ def test_the_guard_gives_a_tie_of_rows_to_all_rows_and_a_tie_with_a_control_to_t
     assert held(Guard(part=0.3, whole=0.3, alone=0.1), part) == whole
     assert held(Guard(part=0.1, whole=0.1, alone=0.1), part) is None
     assert held(Guard(part=0.05, whole=0.2, alone=0.1), part) == whole
+
+
+def test_rows_of_what_a_full_guard_has_no_room_for_are_forgotten():
+    """The guard of a fine-tuned model drops auxiliaries; ranked rows of one that was dropped had no share to go with."""
+    simulation = with_sizes(helpful(3, 4, gain=0.3, harm=0.1), 4000)
+    recipe = chosen(simulation, 0, effort=5, learner_class=SimulatedRows, fine_tunes=True)
+    assert "rows" in stages(recipe)
+    assert all(set(phase.subsets) <= set(phase.shares) for phase in recipe.phases)
+    some = {"a": np.arange(800), "b": np.arange(800)}
+    assert {*rows_of(Arm(kind="candidate", tasks=("a",), rows=next(iter(PARTS))), some)} == {"a"}
+    assert {*rows_of(Arm(kind="set", tasks=("a", "b"), rows=next(iter(PARTS))), some)} == {"a", "b"}

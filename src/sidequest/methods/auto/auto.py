@@ -49,6 +49,7 @@ from sidequest.methods.auto.lengths import (
 )
 from sidequest.methods.auto.rounds import ALONE, AutoState, Round, Stage, gains_so_far
 from sidequest.methods.auto.rows import PARTS, RANKING_PART, best_first, planned, rows_of, with_many_rows
+from sidequest.methods.auto.screen import most_related
 from sidequest.methods.auto.stages import beside, best_change, guard_of, held, shares_of, with_rows, without
 from sidequest.methods.auto.words import evidence, evidence_of_rows, verdict
 from sidequest.methods.base import Method, Plan
@@ -91,7 +92,6 @@ class Auto(Method[AutoSettings, AutoState]):
             candidates=candidates,
             epochs=pool.train.epochs,
             goal=pool.goal,
-            effort=self.settings.effort or (GUARDED if pool.fine_tunes else USUAL_EFFORT),
             fine_tunes=pool.fine_tunes,
             **costs_of(pool),
             finished=not candidates,
@@ -111,20 +111,7 @@ class Auto(Method[AutoSettings, AutoState]):
             except SettingsError:  # a model without features to read out
                 related[name] = math.nan
         state = state.model_copy(update={"related": related})
-        return self._probe(state, self._related(state))
-
-    def _related(self, state: AutoState) -> list[str]:
-        """Those of which nothing can be said, but no more than leave half of the places to the most related; the last place goes
-        to one of the others at random."""
-        first = np.random.default_rng([self.seed, 1]).permutation(state.candidates).tolist()
-        untold = [name for name in first if math.isnan(state.related[name])]
-        told = sorted((name for name in first if name not in untold), key=lambda name: -state.related[name])
-        places = MOST_PROBED - 1
-        staying = untold[: places - min(len(told), places // 2)]
-        staying += told[: places - len(staying)]
-        others = [name for name in [*untold, *told] if name not in staying]
-        rng = np.random.default_rng([self.seed, len(first)])
-        return sorted([*staying, others[int(rng.integers(len(others)))]])
+        return self._probe(state, most_related(related, self.seed))
 
     def ask(self, state: AutoState, n: int) -> list[Plan]:
         if not state.rounds:
@@ -153,7 +140,7 @@ class Auto(Method[AutoSettings, AutoState]):
         if now.stage == "guard":
             assert state.choice is not None
             # Where short runs may mislead, long ones alone must show it; else they need only not speak against it.
-            least = least_z(1, self.settings.doubt) if state.fine_tunes else 0.0
+            least = self._beyond_noise if state.fine_tunes else 0.0
             return state.model_copy(update={"finished": True, "choice": held(now, state.choice, least)})
         if now.stage in ("shares", "rows"):
             least = 1.0 if now.stage == "shares" else least_z(len(PARTS), self.settings.doubt)
@@ -191,14 +178,15 @@ class Auto(Method[AutoSettings, AutoState]):
             if now.length >= LEAST:
                 return self._add(state, now)
         if "guard" in budgets and "guard" not in done:
-            choice, now = self._guard(state, choice)
-            return self._add(state.model_copy(update={"choice": choice}), now)
+            held_to, now = self._guard(state, choice)
+            left_out = [name for name in choice.tasks if name not in held_to.tasks]
+            return self._add(state.model_copy(update={"choice": held_to, "left_out": left_out}), now)
         return self._end(state)
 
     def _guard(self, state: AutoState, choice: Arm) -> tuple[Arm, Round]:
         """Half-trained, the primary alone would gain more from further batches of its own than it does in the end: where the
-        budget is short, rivals are left out before the runs are; of a fine-tuned model, which learns sooner beside anything,
-        also the auxiliaries that gained least."""
+        budget is short, rivals are left out before the runs are. A fine-tuned model learns sooner beside anything, so its guard
+        has the full length: if need be with equal shares, then without the auxiliaries that gained least."""
         enough = FULL if state.fine_tunes else LONG_ENOUGH
         dear: tuple[Kind, ...]
         while True:
@@ -206,11 +194,21 @@ class Auto(Method[AutoSettings, AutoState]):
                 now = self._round(state, "guard", guard_of(choice, state.goal, self.seed, left_out=dear))
                 if now.length >= enough:
                     return choice, now
-            if not state.fine_tunes or len(choice.tasks) == 1:
+            equal = beside(list(choice.tasks))
+            if not state.fine_tunes:
                 return choice, now
-            gains = gains_so_far(state)
-            least = min(choice.tasks, key=lambda name: gains[name].mean)
-            choice = without(choice, least)
+            if choice != equal and equal.cost(1.0) <= choice.cost(1.0):
+                choice = equal
+            elif len(choice.tasks) > 1:
+                gains = gains_so_far(state)
+                choice = without(choice, min(choice.tasks, key=lambda name: gains[name].mean))
+            else:  # half as many x as the least effort with a guard; what *select* costs beside few rows is not known so well
+                return choice, now.model_copy(update={"length": 1.0})
+
+    @property
+    def _beyond_noise(self) -> float:
+        """By how many standard errors a long run must stand above another, where short runs prove nothing."""
+        return max(0.0, least_z(1, self.settings.doubt))
 
     def _add(self, state: AutoState, now: Round) -> AutoState:
         return state.model_copy(update={"rounds": [*state.rounds, now]})
@@ -252,8 +250,11 @@ class Auto(Method[AutoSettings, AutoState]):
 
     # What it may cost
 
+    def _effort(self, state: AutoState) -> int:
+        return self.settings.effort or (GUARDED if state.fine_tunes else USUAL_EFFORT)
+
     def _x(self, state: AutoState) -> float:
-        return min(EFFORTS[state.effort], math.inf if self.budget is None else self.budget)
+        return min(EFFORTS[self._effort(state)], math.inf if self.budget is None else self.budget)
 
     def _spent(self, state: AutoState) -> float:
         """x of the rounds so far, as they were planned."""
@@ -328,10 +329,10 @@ class Auto(Method[AutoSettings, AutoState]):
             method=self.name,
             primary=state.primary,
             phases=phases,
-            evidence={"related": state.related}
+            evidence={"related": state.related, "effort": self._effort(state)}
             | {"rounds": [evidence(one) for one in state.rounds if one.seen]}
             | evidence_of_rows(state),
-            verdict=verdict(state),
+            verdict=verdict(state, self._beyond_noise if state.fine_tunes else 0.0),
         )
 
     def total(self, state: AutoState) -> int | None:

@@ -71,7 +71,7 @@ class Round(BaseModel):
 
 
 class AutoState(State):
-    """effort: as it was asked for, or as it suits the model, which may be one that fine_tunes an encoder.
+    """fine_tunes: whether the model is one whose short runs mislead. left_out: chosen by short runs, but not held to a guard.
 
     rows: of the primary's train; sizes: of the candidates'; batch_size: of training. hold_out: as of rounds.
     beside: what a batch of an auxiliary costs for one of the primary, whose last batch may be short. looks: x that a probe's
@@ -86,8 +86,8 @@ class AutoState(State):
     candidates: list[str]
     epochs: float
     goal: str = "primary"
-    effort: int = 2
     fine_tunes: bool = False
+    left_out: list[str] = []
     rows: int = 0
     sizes: dict[str, int] = {}
     batch_size: int = 1

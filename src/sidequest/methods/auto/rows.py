@@ -60,5 +60,7 @@ def rows_of(arm: Arm, ranked: Mapping[str, np.ndarray]) -> dict[str, Subset]:
     """The rows that an arm takes, of the tasks of which it takes not all."""
     if arm.rows == "all":
         return {}
-    counts = {name: max(1, round(PARTS[arm.rows] * len(ids))) for name, ids in ranked.items()}
-    return {name: Subset(ids=np.sort(ids[: counts[name]])) for name, ids in ranked.items()}
+    # The arm may have fewer tasks than were ranked.
+    its = {name: ids for name, ids in ranked.items() if name in arm.tasks}
+    counts = {name: max(1, round(PARTS[arm.rows] * len(ids))) for name, ids in its.items()}
+    return {name: Subset(ids=np.sort(ids[: counts[name]])) for name, ids in its.items()}

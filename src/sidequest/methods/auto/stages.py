@@ -74,13 +74,13 @@ def held(guard: Round, choice: Arm, least: float = 0.0) -> Arm | None:
     means = {arm: guard.rows(arm).mean() for arm in guard.arms}
     held: Arm | None = None
     for version in [one for one in _versions(choice) if one in means]:
-        above = all(_above(guard, version, rival) > least for rival in rivals_of(guard, version))
-        if above and (held is None or means[version] >= means[held]):
+        stands = all(above(guard, version, rival) > least for rival in rivals_of(guard, version))
+        if stands and (held is None or means[version] >= means[held]):
             held = version
     return held
 
 
-def _above(guard: Round, version: Arm, rival: Arm) -> float:
+def above(guard: Round, version: Arm, rival: Arm) -> float:
     """In standard errors."""
     both = {arm.name: guard.rows(arm) for arm in (version, rival)}
     return gains(both, rival.name)[version.name].z

@@ -10,7 +10,7 @@ from sidequest.formatting import fixed, signed
 from sidequest.methods.auto.arms import Arm
 from sidequest.methods.auto.decision import Gain
 from sidequest.methods.auto.rounds import AutoState, Round, gains_so_far
-from sidequest.methods.auto.stages import rivals_of
+from sidequest.methods.auto.stages import above, rivals_of
 
 
 def evidence(one: Round) -> dict[str, Any]:
@@ -39,7 +39,8 @@ def evidence_of_rows(state: AutoState) -> dict[str, Any]:
     return {"rows": {"ranked": {name: state.sizes[name] for name in state.ranked}, "discriminator": learned}}
 
 
-def verdict(state: AutoState) -> str:
+def verdict(state: AutoState, least: float) -> str:
+    """least: by how many standard errors the guard asked the choice to stand above the others."""
     if not state.candidates:
         return "there are no candidates"
     gains = gains_so_far(state)
@@ -58,15 +59,20 @@ def verdict(state: AutoState) -> str:
             f"{state.primary} alone ({each})"
         )
         if last.stage != "guard":
-            return f"{said}; not held against {state.primary} alone in long runs, as it is from effort 3 on{_misled(state)}"
-        return (
-            f"{said}; {_at(last)} this holds against {_listed([_rival(arm) for arm in rivals_of(last, state.choice)])}"
-        )
+            ever = "not yet held" if state.rounds[-1].stage == "guard" or not state.finished else "not held"
+            how_far = "" if ever == "not yet held" else ", as it is from effort 3 on"
+            return f"{said}; {ever} against {state.primary} alone in long runs{how_far}{_misled(state)}"
+        rest = f"; the budget had no room to hold {_listed(state.left_out)} to that, too" if state.left_out else ""
+        rivals = _listed([_rival(arm) for arm in rivals_of(last, state.choice)])
+        return f"{said}; {_at(last)} this holds against {rivals}{rest}"
     alone = f"no auxiliary helps: train with {state.primary} alone"
     if last.stage == "guard":
-        best = max(rivals_of(last, last.arms[0]), key=lambda arm: last.rows(arm).mean())
-        names = last.arms[0].tasks
-        return f"{alone}; {_listed(names)} looked good in short runs, but {_at(last)} {_rival(best)} is as good"
+        choice = last.arms[0]
+        hardest = min(rivals_of(last, choice), key=lambda arm: above(last, choice, arm))
+        told = (
+            "is as good" if above(last, choice, hardest) <= 0 or not least else "is not worse by more than runs differ"
+        )
+        return f"{alone}; {_listed(choice.tasks)} looked good in short runs, but {_at(last)} {_rival(hardest)} {told}"
     best_of = max(gains, key=lambda name: gains[name].z)
     return (
         f"{alone}; in short runs beside {_tried(state)} the right answers were not more likely by "
