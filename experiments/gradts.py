@@ -34,6 +34,7 @@ from experiments.claims import has_learned
 from experiments.data import data_directory
 from experiments.gradts_choices import ROW_THRESHOLDS, chosen_result, together, tuned_rows, tuned_tasks
 from experiments.gradts_suites import (
+    AUTOSEM,
     GRADTS,
     TUNED,
     TUNED_FG,
@@ -105,7 +106,8 @@ def _job(plan: GradTSPlan, part: TaskSet, primary: str, method: str, seed: int) 
     task = f"{part.name}/{primary}"
     first = NEEDS.get(method)
     needs = None if first is None else ExperimentJob(first, task, seed).name
-    return ExperimentJob(method, task, seed, facts, paper=None if alone else "gradts", needs=needs)
+    paper = None if alone else "autosem" if method in AUTOSEM else "gradts"
+    return ExperimentJob(method, task, seed, facts, paper, needs)
 
 
 def _settings(plan: GradTSPlan, method: str) -> dict[str, Any]:

@@ -169,15 +169,20 @@ def learn(setup: Setup, part: PoliciesPart, job: ExperimentJob, place: Path) -> 
 
 
 class Looks:
-    """The mean score on *select* while Exp3.S trains its model, as often as the other policies' trainings look."""
+    """The mean score on *select* while Exp3.S trains its model, as often as the other policies' trainings look. A run that was
+    stopped lacks the looks before, and is left out of the figure."""
 
     def __init__(self, part: PoliciesPart, learner: TorchLearner, tasks: Sequence[str]) -> None:
         self.history: list[dict[str, float]] = []
+        self._seen: int | None = None
         self._every, self._learner, self._tasks = part.steps / part.train.epochs, learner, tasks
 
     def __call__(self, done: int, total: int | None, entry: Mapping[str, Any], meter: Meter) -> None:
         batches = sum(work.batches for work in meter.tasks.values())
-        if batches >= self._every * (len(self.history) + 1):
+        if self._seen is None:  # a run that goes on where it was stopped looks from there on
+            self._seen = 0 if done == 1 else int(batches // self._every)
+        if batches >= self._every * (self._seen + 1):
+            self._seen += 1
             score = float(np.mean([self._learner.evaluate(name) for name in self._tasks]))
             self.history.append({"batches": batches, "score": score})
 
@@ -216,7 +221,7 @@ def show(options: Options, by_job: Mapping[str, Result]) -> dict[str, Any]:
             print(policy_table(learned))
             save(policy_against_sizes(learned["policy"], learned["rows"]), options.out / f"policy-{name}")
             results[name] |= {"policy": learned["policy"], "by_weight": learned["by_weight"]}
-        curves = {policy: curve_of(of_task, policy) for policy in table if policy not in ALONE}
+        curves = {policy: curve for policy in table if policy not in ALONE and (curve := curve_of(of_task, policy))}
         if any(len(curve["step"]) > 1 for curve in curves.values()):
             title = "GLUE: average score over time (median and range)"
             save(scores_over_time(curves, title, "score on select"), options.out / f"scores-{name}")
@@ -232,8 +237,12 @@ def by_task(outcomes: Sequence[Mapping[str, Any]], policy: str) -> dict[str, dic
 
 
 def curve_of(outcomes: Sequence[Mapping[str, Any]], policy: str) -> dict[str, list[float]]:
-    """The average on *select* at each look, over seeds."""
-    histories = [each["history"] for each in outcomes if each["method"] == policy and each.get("history")]
+    """The average on *select* at each look, over the seeds that have all looks; empty where none has any."""
+    histories = [each.get("history", []) for each in outcomes if each["method"] == policy]
+    most = max(map(len, histories), default=0)
+    if most == 0:
+        return {}
+    histories = [history for history in histories if len(history) == most]
     scores = np.array([[look["score"] for look in history] for history in histories])
     return {
         "step": [look["batches"] for look in histories[0]],

@@ -55,6 +55,10 @@ def test_curves_are_medians_and_ranges_over_seeds():
     assert curve["step"] == [10, 20]
     assert curve["median"] == pytest.approx([0.2, 0.4])
     assert (curve["low"][-1], curve["high"][-1]) == pytest.approx((0.2, 0.6))
+    stopped = outcome("size", 3, 0.9)
+    stopped["history"] = stopped["history"][1:]  # its first look was before it was stopped
+    assert policies.curve_of([outcome("size", 0, 0.2), stopped], "size")["median"] == pytest.approx([0.1, 0.2])
+    assert policies.curve_of([{**stopped, "history": []}], "size") == {}
 
 
 class Evaluating:
@@ -77,6 +81,13 @@ def test_exp3s_is_looked_at_as_often_as_the_other_policies(epochs, steps):
         looks(1, None, {}, meter)
     assert [look["batches"] for look in looks.history] == steps
     assert looks.history[0]["score"] == 1.5
+    again = policies.Looks(part, Evaluating(), ["a", "b"])  # goes on at step 15, from its fourth round on
+    meter.of("a").batches -= 5
+    again(4, None, {}, meter)
+    assert again.history == []
+    meter.of("a").batches += 5
+    again(5, None, {}, meter)
+    assert [look["batches"] for look in again.history] == [20]
 
 
 def test_the_short_part_trains_single_for_as_many_steps_in_all_as_a_policy_and_tries_the_papers_weights():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
@@ -36,17 +37,18 @@ from sidequest.errors import SidequestError
 NAME = "select"
 HELP = (
     "Choose auxiliary tasks, mixture, weights or examples with a method, and write the decision as a recipe.\n\n"
-    "Without -m the method is `auto`. A stopped run continues with the same command; most methods say what they know so far.\n\n"
+    "Without -m the method is `auto`. A stopped run continues with the same command; "
+    "`auto` and some others say what they know so far.\n\n"
     "Example: sidequest select suite.yaml -o runs/mine --effort 3"
 )
 NEEDS_ARGUMENTS = True
 
 
 @contextmanager
-def telling_the_answer_so_far(out: Path, suite: str) -> Iterator[None]:
-    """Of a run that is stopped: what it can already say, and how to use it."""
+def telling_the_answer_so_far(out: Path, options: Sequence[str]) -> Iterator[None]:
+    """Of a run that is stopped: what it can already say, and how to use it. options: of `train`, that give the same model."""
     from sidequest.recipe import Recipe
-    from sidequest.runs.driver import SO_FAR
+    from sidequest.runs.directory import SO_FAR
 
     try:
         yield
@@ -55,7 +57,8 @@ def telling_the_answer_so_far(out: Path, suite: str) -> Iterator[None]:
         if path.is_file():
             with suppress(SidequestError, OSError):
                 typer.echo(f"\nso far: {Recipe.read(path).verdict}", err=True)
-                typer.echo(f"to train by that: sidequest train {path} --suite {suite} -o {out / 'final'}", err=True)
+                words = ["sidequest", "train", str(path), *options, "-o", str(out / "final")]
+                typer.echo(f"to train by that: {shlex.join(words)}", err=True)
         raise
 
 
@@ -129,7 +132,10 @@ def command(
         tell_costs(estimate_selection(setup, choice, seed, where.workers), [choice], tune=tune)
         return
     tell_about_data(setup)
-    with own_directory(out) as place, telling_the_answer_so_far(out, suite):
+    given = {"--suite": suite, "--model": model, "--encoder": encoder}
+    same = [word for name, value in given.items() if value is not None for word in (name, value)]
+    same += [word for each in assignments or () if each.startswith(("train.", "model.")) for word in ("--set", each)]
+    with own_directory(out) as place, telling_the_answer_so_far(out, same):
         made = select(
             setup,
             choice,

@@ -1,5 +1,5 @@
-"""The run directory: `run.json`, `journal.jsonl`, `checkpoints/`, `recipe.json`, `selection.json`; of `train` `model/` and
-`scores.json`, of `compare` `outcome.json` and `predictions.npz`; `report.html`."""
+"""The run directory: `run.json`, `journal.jsonl`, `checkpoints/`, `recipe.json`, `selection.json`; of a stopped selection
+`so-far/`; of `train` `model/` and `scores.json`, of `compare` `outcome.json` and `predictions.npz`; `report.html`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sidequest.records.runs import RunRecord
 from sidequest.runs.holding import LOCK
 from sidequest.runs.setup import Setup
 
+SO_FAR = "so-far"  # the recipe of a selection that was stopped, until it has gone on to its end
 PACKAGES = ("sidequest", "torch", "transformers", "numpy", "scikit-learn", "scipy")
 
 

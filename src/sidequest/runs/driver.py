@@ -12,7 +12,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,12 +31,12 @@ from sidequest.learning.protocol import Learner, Piece, Snapshot
 from sidequest.methods.base import Method, Pool, State
 from sidequest.models.kinds import has_no, powers_of
 from sidequest.recipe import Cost, Phase, Recipe
+from sidequest.runs.directory import SO_FAR
 from sidequest.search.trials import TrialRunner
 
 TRAINED = "trained"  # the weights of a method that trains the model itself, in its run directory
 
 SELECTION = Path("checkpoints") / "selection"
-SO_FAR = "so-far"  # the answer of a run that was stopped
 
 OnRound = Callable[[int, int | None, dict[str, Any], Meter], None]  # (calls done, calls in all, journal entry, meter)
 
@@ -168,7 +169,10 @@ class _Driving:
 def _answer_so_far(method: Method[Any, Any], at: _At, cost: Cost, provenance: dict[str, Any], directory: Path) -> None:
     """What a run that somebody stops can already say, beside what it goes on with."""
     place = directory / SO_FAR
-    with contextlib.suppress(Exception):  # whatever goes wrong here, that the run was stopped is what counts
+    with (
+        _undisturbed(),
+        contextlib.suppress(Exception),
+    ):  # whatever goes wrong here, that the run was stopped is what counts
         recipe = method.recipe(at.state)
         notes = [
             *recipe.evidence.get("notes", []),
@@ -177,6 +181,20 @@ def _answer_so_far(method: Method[Any, Any], at: _At, cost: Cost, provenance: di
         changes = {"cost": cost, "provenance": provenance, "evidence": {**recipe.evidence, "notes": notes}}
         place.mkdir(exist_ok=True)
         recipe.model_copy(update=changes).write(place / "recipe.json")
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """By a second signal: some tools send one to the process and one to its group."""
+    try:
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread, which alone hears signals
+        before = {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _speaking(method: Method[Any, Any], call: str) -> AbstractContextManager[None]:

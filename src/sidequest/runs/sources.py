@@ -23,7 +23,7 @@ from sidequest.recipe import Phase, Recipe
 from sidequest.records.comparisons import Comparison
 from sidequest.records.verdicts import best_row
 from sidequest.runs.consent import check_consent
-from sidequest.runs.directory import read_run
+from sidequest.runs.directory import SO_FAR, read_run
 from sidequest.runs.setup import Setup, names_given
 from sidequest.settings import TrainSettings, parse
 from sidequest.tasks.loading import load_suite
@@ -74,6 +74,11 @@ def open_source(
         notes.append(why)
     directory = source if source.is_dir() else source.parent
     path = source / "recipe.json" if source.is_dir() else source
+    if not path.exists() and (known := source / SO_FAR / path.name).is_file():
+        raise SettingsError(
+            f"{source}: its selection was stopped before its end. The command that began it goes on; or train by what it knew: "
+            f"sidequest train {known} --suite SUITE -o {source / 'final'}"
+        )
     recipe = Recipe.read(path)
     loaded = _suite(suite, directory, source)
     setup, other = _setup(loaded, recipe, model or {}, train or {}, path, use_suite=isinstance(suite, str))

@@ -165,6 +165,8 @@ class _AutoSeM(Method[SettingsT, AutoSeMState]):
         if self.stages.select is not None and state.bandit.pulled:
             evidence["stage1"] = stage1.evidence(state.bandit, self.stages.select)
         mixture, verdict = (1,) * (1 + len(selected)), f"selected {', '.join(selected) or 'no auxiliary'}"
+        if state.selected is None:
+            verdict = "stopped in stage 1, where nothing is selected yet"
         note = stage1.ties_note(state.bandit)
         if search is not None and mix is not None and state.trials:
             trials = stage2.decided(state.trials, mix.settings.runs)
