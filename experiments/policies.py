@@ -70,13 +70,13 @@ def parts_of(options: Options) -> dict[str, PoliciesPart]:
 
 
 def jobs_of(options: Options) -> list[ExperimentJob]:
-    """The policy first, then for every seed what the claim needs, then the other arms of each seed."""
+    """The policy first, then for every seed what the claim needs, then its controls, then the other arms of each seed."""
     seeds, jobs = options.seed_range(SEEDS), []
     for name, part in parts_of(options).items():
         facts = part.facts()
         learn = ExperimentJob(LEARN, name, seeds[0], facts, PAPER_PACKAGE)
         jobs.append(learn)
-        for arms in (CLAIM, [arm for arm in part.arms if arm not in CLAIM]):
+        for arms in (CLAIM, ALONE, [arm for arm in part.arms if arm not in (*CLAIM, *ALONE)]):
             for seed in seeds:
                 exp3s = ExperimentJob("exp3s", name, seed, facts)
                 needs = {MEAN_POLICY: exp3s.name, "counterfactual": learn.name}
