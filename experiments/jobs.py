@@ -173,16 +173,20 @@ def _seconds(kept: Result) -> str:
 
 
 def repeat(run: RunOne, shared: Any, jobs: Sequence[ExperimentJob], store: ResultStore, method: str) -> bool:
-    """Run the cheapest stored job of a method again, one of other code where there is one. Equal results: the version of its code
-    counts as today's."""
-    of_method = [job for job in jobs if job.method == method and job.needs is None]
+    """Run the cheapest stored job of a method again, one of other code where there is one, with the stored result that it needs.
+    Equal results: the version of its code counts as today's."""
+    by_name = {job.name: job for job in jobs}
+    of_method = [
+        job for job in jobs if job.method == method and (job.needs is None or store.file(by_name[job.needs]).exists())
+    ]
     by_state = {state: [job for job in of_method if store.state(job) == state] for state in ("other code", "done")}
     stored = by_state["other code"] or by_state["done"]
     if not stored:
         raise SettingsError(f"{store.experiment}: there is no stored job of {method!r} that could be repeated")
     job = min(stored, key=lambda each: read_json(store.file(each))["seconds"])
     kept = read_json(store.file(job))
-    again = run(shared, job, {})
+    needed = {} if job.needs is None else {job.needs: read_json(store.file(by_name[job.needs]))}
+    again = run(shared, job, needed)
     same = all(kept.get(name) == value for name, value in again.items() if name in ("select", "report", "tasks"))
     if same:
         store.found_equal(job, kept["code"])

@@ -89,6 +89,17 @@ def test_a_repetition_with_the_same_scores_makes_old_code_count_for_its_method_a
         repeat(run, 0.5, some, store, "c")
 
 
+def test_a_job_that_needs_another_is_repeated_with_the_stored_result(store, monkeypatch):
+    first, second = ExperimentJob("learn", "t", 1), ExperimentJob("train", "t", 2, paper="autosem", needs="t-learn-1")
+    run_missing(run, 0.5, [first, second], store)
+    monkeypatch.setattr(jobs, "selection_code_version", lambda paper: "new")
+    assert repeat(run, 0.5, [first, second], store, "train")
+    assert store.state(second) == "done"
+    store.file(first).unlink()
+    with pytest.raises(SettingsError, match="no stored job of 'train'"):
+        repeat(run, 0.5, [first, second], store, "train")
+
+
 def test_what_is_repeated_is_of_other_code_though_a_job_of_todays_is_cheaper(store, monkeypatch):
     old, fresh = (ExperimentJob("a", "t", seed, paper="autosem") for seed in (0, 1))
     store.write(old, {"report": 0.5}, seconds=100)
