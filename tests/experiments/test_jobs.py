@@ -100,6 +100,15 @@ def test_a_job_that_needs_another_is_repeated_with_the_stored_result(store, monk
         repeat(run, 0.5, [first, second], store, "train")
 
 
+def test_the_last_bits_of_a_score_may_differ_from_those_of_another_processor(store, monkeypatch):
+    job = ExperimentJob("a", "t", 0, paper="autosem")
+    store.write(job, {"report": 0.1 + 0.2, "tasks": {"one": 0.3}}, seconds=1)
+    monkeypatch.setattr(jobs, "selection_code_version", lambda paper: "new")
+    for again, same in (({"one": 0.3000001}, False), ({"two": 0.3}, False), ({"one": 0.1 + 0.2}, True)):
+        found = {"report": 0.3, "tasks": again}
+        assert repeat(lambda shared, job, needed, found=found: found, None, [job], store, "a") is same
+
+
 def test_what_is_repeated_is_of_other_code_though_a_job_of_todays_is_cheaper(store, monkeypatch):
     old, fresh = (ExperimentJob("a", "t", seed, paper="autosem") for seed in (0, 1))
     store.write(old, {"report": 0.5}, seconds=100)
