@@ -202,7 +202,7 @@ class Auto(Method[AutoSettings, AutoState]):
             elif len(choice.tasks) > 1:
                 gains = gains_so_far(state)
                 choice = without(choice, min(choice.tasks, key=lambda name: gains[name].mean))
-            else:  # half as many x as the least effort with a guard; what *select* costs beside few rows is not known so well
+            else:  # one auxiliary and the primary alone are 3x, which every budget with a guard can pay
                 return choice, now.model_copy(update={"length": 1.0})
 
     @property
